@@ -1,4 +1,4 @@
-"""What is a right answer? Scoring of completions against problems; knows nothing of reinforcement learning.
+"""What is a right answer? This package scores completions against problems; it is independent of reinforcement learning.
 
 `make` builds a verifier by name, `verify` judges one completion in one line, `register` adds a verifier of your own.
 """
@@ -144,7 +144,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # The audit is needed by few, so it is imported when it is first used.
+    # Few programs need the audit, so it is imported when it is first used.
     if name in ("AuditReport", "audit_verifier"):
         return getattr(importlib.import_module("verifiers.audit"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,8 @@
 """Integers of any length in JSON and in text.
 
-Python refuses to convert integers of more than 4,300 digits (`sys.set_int_max_str_digits`), since the time that this takes
-grows with the square of their length. Tests of programs hold longer ones. The limit is the whole process's: it is left alone.
+Python refuses to convert integers of more than 4,300 digits (`sys.set_int_max_str_digits`), since the time of a conversion
+grows with the square of the length. Tests of programs contain longer integers. The limit applies to the whole process, so it is
+left alone.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from typing import Any
 
 _SHORT = sys.int_info.str_digits_check_threshold
-"""So many digits are converted whatever the limit is."""
+"""Number of digits that Python converts whatever the limit is."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -26,7 +27,7 @@ def loads(text: str | bytes) -> Any:
         return json.loads(text)
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
-    except ValueError:  # an integer has too many digits; what reads them takes longer for all others too
+    except ValueError:  # an integer has too many digits; `_from_digits` would be slower for all others
         return json.loads(text, parse_int=_from_digits)
 
 
@@ -49,7 +50,7 @@ def to_digits(number: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value's `repr`, or its class, if it holds an integer that is too long to be printed."""
+    """A value's `repr`; if it holds an integer that is too long to print, its class."""
     try:
         return repr(value)
     except ValueError:

@@ -1,4 +1,4 @@
-"""Shared by the verifiers that run a `transformers` model: loading, limits, and batches of tokens."""
+"""Shared code of the verifiers that run a `transformers` model: loading, limits, and batches of tokens."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _NO_LIMIT = 10**9
-"""A tokenizer without a limit states a huge number of tokens instead."""
+"""A tokenizer that states a limit of at least this many tokens has no limit."""
 
 
 def require_packages(*packages: str, purpose: str) -> None:
     """Check that packages are installed.
 
     Raises:
-        MissingDependencyError: If one is not; the message names the extra that installs it.
+        MissingDependencyError: If a package is missing; the message names the extra that installs it.
     """
     for package in packages:
         try:
@@ -37,13 +37,13 @@ def require_packages(*packages: str, purpose: str) -> None:
 def load_pretrained(
     cls: Any, name: str | PathLike[str], kind: str, **options: Any
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Load a model with `cls.from_pretrained`, in the type of its weights.
+    """Load a model with `cls.from_pretrained`, in the data type of its weights.
 
     Returns:
         The model, and the names of the weights missing from the checkpoint, which are random.
 
     Raises:
-        InvalidArgumentError: If nothing can be loaded; the message names the `kind` that was expected.
+        InvalidArgumentError: If no model can be loaded; the message names the `kind` that was expected.
     """
     model: PreTrainedModel
     try:
@@ -56,11 +56,11 @@ def load_pretrained(
 
 
 def move_to_device(model: PreTrainedModel, device: str | torch.device | None) -> None:
-    """Move a model, in evaluation mode and on the CPU in 32-bit floats.
+    """Move a model to a device and set it to evaluation mode; on the CPU its weights become 32-bit floats.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here.
+        InvalidArgumentError: If the device is not available here.
     """
     module: torch.nn.Module = model
     module.to(choose_device(device))
@@ -70,14 +70,14 @@ def move_to_device(model: PreTrainedModel, device: str | torch.device | None) ->
 
 
 def special_texts(tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
-    """List the texts that a tokenizer reads as special tokens wherever they stand."""
+    """List the texts that a tokenizer reads as special tokens wherever they occur."""
     return tuple(token.content for token in tokenizer.added_tokens_decoder.values() if token.special)
 
 
 def as_plain_text(text: str, special: Sequence[str]) -> str:
-    """Break up what a completion writes in the text of special tokens, so that it can't end its turn and begin another.
+    """Break up the texts of special tokens in a completion, so that it can't end its turn and begin another.
 
-    A zero-width space stands behind the first character of each.
+    A zero-width space is inserted after the first character of each of these texts.
     """
     for token in special:
         text = text.replace(token, f"{token[0]}\u200b{token[1:]}")
@@ -88,7 +88,7 @@ def load_tokenizer(name: str | PathLike[str]) -> PreTrainedTokenizerBase:
     """Load a tokenizer.
 
     Raises:
-        InvalidArgumentError: If there is none of that name.
+        InvalidArgumentError: If there is no tokenizer of that name.
     """
     from transformers import AutoTokenizer
 
@@ -100,10 +100,10 @@ def load_tokenizer(name: str | PathLike[str]) -> PreTrainedTokenizerBase:
 
 
 def load_config(name: str | PathLike[str]) -> PreTrainedConfig:
-    """Load the configuration of a model, running no code that comes with it.
+    """Load a model's configuration without running code that comes with it.
 
     Raises:
-        InvalidArgumentError: If there is none of that name.
+        InvalidArgumentError: If there is no model of that name.
     """
     from transformers import AutoConfig
 
@@ -116,7 +116,7 @@ def load_config(name: str | PathLike[str]) -> PreTrainedConfig:
 
 
 def token_limit(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> float:
-    """Most tokens of a text, as the model's configuration and the tokenizer state it; infinite if neither does."""
+    """Maximum number of tokens of a text: the smaller of the model's and the tokenizer's limits; infinite without limits."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     stated = tokenizer.model_max_length
     return min(positions or math.inf, stated if stated < _NO_LIMIT else math.inf)
@@ -131,7 +131,7 @@ def is_causal(config: PreTrainedConfig) -> bool:
 
 
 def length_batches(lengths: Sequence[int], size: int, *, equal: bool = False) -> Iterator[list[int]]:
-    """Split rows into batches of at most `size`, the longest first; with `equal` only rows of one length share a batch."""
+    """Split rows into batches of at most `size`, the longest first; with `equal`, only rows of equal length share a batch."""
     rows = sorted(range(len(lengths)), key=lambda row: -lengths[row])
     together = [list(same) for _, same in itertools.groupby(rows, lambda row: lengths[row])] if equal else [rows]
     for group in together:
@@ -155,13 +155,13 @@ def prompt_text(prompt: str | Sequence[Message]) -> str:
 
 
 def chat_messages(prompt: str | Sequence[Message]) -> list[dict[str, str]]:
-    """A prompt as the messages of a chat template: text is what the user says."""
+    """A prompt as the messages of a chat template; a plain text becomes one message of the user."""
     messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
     return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def wrong_length(length: int, limit: float, model: str) -> Verdict:
-    """The verdict of a text that is empty or of more tokens than the model takes."""
+    """The verdict on a text that is empty or has more tokens than the model accepts."""
     reason = f"prompt and completion have {length} tokens, and the {model} takes 1 to {limit:.0f}"
     return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason, "tokens": length})
 

@@ -18,20 +18,21 @@ from verifiers.types import Outcome, Verdict
 class PoolingServer:
     """Scores texts with a sequence classifier that `vllm serve MODEL --runner pooling` serves.
 
-    A text is sent as tokens, so that the server scores what was tokenised here, and `use_activation` is false, since vLLM would
-    apply a sigmoid to the logit by default. A request is retried twice if the server can't be reached, answers 5xx, 408, 425 or
-    429, or sends something other than JSON.
+    Texts are sent as tokens, so that the server scores exactly the tokens made here. `use_activation` is false, since vLLM
+    would apply a sigmoid to the logit by default. A request is retried twice if the server can't be reached, answers 5xx, 408,
+    425 or 429, or sends something other than JSON.
 
     Args:
         address: Address of the server, such as http://localhost:8000.
-        model: The name under which the server has the model.
-        padding: Token that the model's pooling skips where texts end in it; None if it skips none.
+        model: The model's name on the server.
+        padding: Token that the model's pooling ignores at the end of a text; None if there is none.
         api_key: The server's key, or `env:NAME` to read it from an environment variable; None uses VLLM_API_KEY if it is set.
-        timeout_s: Longest wait for an answer in seconds, at each try.
-        at_once: Most requests at a time.
+        timeout_s: Longest wait for an answer at each attempt, in seconds.
+        at_once: Maximum number of concurrent requests.
 
     Raises:
-        InvalidArgumentError: If the address is no HTTP address, the time is not positive, or there is no such variable.
+        InvalidArgumentError: If the address is not an HTTP address, the time is not positive, or the environment variable is
+            not set.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class PoolingServer:
         self._at_once = at_once
 
     def scores(self, texts: Sequence[list[int]]) -> list[Verdict]:
-        """Score texts of tokens, each by a request of its own; one that fails is a `VERIFIER_ERROR` with the cause."""
+        """Score tokenised texts, each by its own request; a failed request is a `VERIFIER_ERROR` with the cause."""
         with ThreadPoolExecutor(max_workers=max(1, min(self._at_once, len(texts)))) as pool:
             return list(pool.map(self._score, texts))
 
@@ -65,7 +66,7 @@ class PoolingServer:
             return failed(str(failure))
 
     def _logit(self, tokens: list[int]) -> float:
-        # vLLM takes the last token's logit; transformers, which trains the models, the last non-padding token's.
+        # vLLM uses the last token's logit; transformers, which trains the models, uses the last non-padding token's.
         last = max((index for index, token in enumerate(tokens) if token != self._padding), default=0)
         answer = self._server.ask(
             {"model": self._model, "input": [tokens[: last + 1]], "task": "classify", "use_activation": False}

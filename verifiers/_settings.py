@@ -1,4 +1,4 @@
-"""Whether settings and arguments are what their annotations say."""
+"""Checks that settings and arguments match their annotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from verifiers.errors import InvalidArgumentError, unknown_name, with_article
 P = ParamSpec("P")
 T = TypeVar("T")
 _LONGEST = 300
-"""Characters of a value that a message shows."""
+"""Maximum number of characters of a value that a message shows."""
 _IN_WORDS: dict[object, str] = {
     bool: "True or False",
     int: "a whole number",
@@ -36,14 +36,14 @@ _IN_WORDS: dict[object, str] = {
 def check_types(settings: Any) -> None:
     """Check that every field of a dataclass holds what its annotation says, within its bounds (`verifiers.bounds`).
 
-    A whole number counts as a number, a bool as neither, and NaN as no number. Text may stand for a member of an enumeration.
-    The plain annotations are these, `None`, a choice of literals, text, paths, mappings, sequences and functions, other
-    dataclasses, and unions of them; any other annotation accepts every value. A callable protocol accepts a callable that takes
-    as many arguments.
+    A whole number counts as a number; a bool counts as neither, and NaN is not a number. A member of an enumeration may be
+    given as text. The annotations that are checked are numbers, bools, enumerations, `None`, choices of literals, text, paths,
+    mappings, sequences, functions, other dataclasses, and unions of these; any other annotation accepts every value. A callable
+    protocol accepts a callable that takes as many arguments.
 
     Raises:
         InvalidArgumentError: If a field holds something else; the message names the field, what it may hold, and the value.
-        UnknownNameError: If it is text that is not among the field's choices; the message offers the nearest.
+        UnknownNameError: If a field holds text that is not among its choices; the message offers the nearest.
     """
     cls: type = type(settings)
     for name, annotation in _annotations(cls).items():
@@ -52,11 +52,11 @@ def check_types(settings: Any) -> None:
 
 
 def check_arguments(annotation: Any, /, **values: object) -> None:
-    """Check that every value is what one annotation says, as `check_types` does: `check_arguments(bool, strict=strict)`.
+    """Check that every value matches one annotation, by the rules of `check_types`: `check_arguments(bool, strict=strict)`.
 
     Raises:
-        InvalidArgumentError: If one is something else; the message names it, what it may be, and the value.
-        UnknownNameError: If it is text that is not among the choices; the message offers the nearest.
+        InvalidArgumentError: If a value does not match; the message gives its name, what it may be, and the value.
+        UnknownNameError: If a value is text that is not among the choices; the message offers the nearest.
     """
     plain, *marks = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
     options = get_args(plain) if get_origin(plain) in (Union, types.UnionType) else (plain,)
@@ -72,11 +72,11 @@ def check_arguments(annotation: Any, /, **values: object) -> None:
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """Have a function check its arguments: each has to be what its annotation says, and within its bounds, as in `check_types`.
+    """Have a function check its arguments: each must match its annotation and lie within its bounds, as in `check_types`.
 
     Raises:
-        InvalidArgumentError: In a call, if an argument is something else; see `check_arguments`.
-        UnknownNameError: In a call, if it is text that is not among the choices.
+        InvalidArgumentError: In a call, if an argument does not match; see `check_arguments`.
+        UnknownNameError: In a call, if an argument is text that is not among the choices.
     """
     signature = inspect.signature(function)
     hints = functools.cache(lambda: get_type_hints(function, include_extras=True))
@@ -86,7 +86,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return function(*args, **kwargs)  # which raises the same, with its name
+            return function(*args, **kwargs)  # raises the same error, with the function's name
         for name, value in given.items():
             if name in hints():
                 check_arguments(hints()[name], **{name: value})
@@ -96,12 +96,12 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
 
 def is_whole_number(value: object) -> bool:
-    """Whether a value is an integer, and no bool."""
+    """Whether a value is an integer but not a bool."""
     return not isinstance(value, bool) and isinstance(value, numbers.Integral)
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a number other than NaN that a float can hold, and no bool."""
+    """Whether a value is a number that a float can hold, and neither NaN nor a bool."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         return False
     try:
@@ -111,7 +111,7 @@ def is_number(value: object) -> bool:
 
 
 def takes(function: Callable[..., object], *arguments: object) -> bool:
-    """Whether a function can be called with some positional arguments, as far as its signature is known."""
+    """Whether a function can be called with these positional arguments, as far as its signature is known."""
     try:
         inspect.signature(function).bind(*arguments)
     except TypeError:
@@ -150,7 +150,7 @@ def _fits(value: object, annotation: Any) -> bool:
 
 
 def _items_fit(values: Any, annotations: tuple[Any, ...]) -> bool:
-    """Whether all items of a collection fit, where the annotation says the same of each."""
+    """Whether all items of a collection fit; a tuple with a separate annotation for each item is not examined."""
     if isinstance(values, Mapping):
         return all(_fits(item, of) for pair in values.items() for item, of in zip(pair, annotations, strict=False))
     if isinstance(values, tuple) and annotations[1:] != (Ellipsis,):

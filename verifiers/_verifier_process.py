@@ -14,10 +14,10 @@ from verifiers.types import Verifier
 
 
 def recipe(spec: VerifierSpec, arguments: Mapping[str, object]) -> str:
-    """A verifier as `make` takes it, as text for another process.
+    """Serialise a verifier and its arguments as text from which another process can make it.
 
     Raises:
-        InvalidArgumentError: If it can't be pickled.
+        InvalidArgumentError: If the verifier or an argument can't be pickled.
     """
     try:
         return encode((spec, dict(arguments)))
@@ -31,7 +31,7 @@ def made_from(recipe: str) -> Verifier:
     """In the other process: make the verifier of a recipe.
 
     Raises:
-        RLVRError: If it can't be made, as `verifiers.make` raises it.
+        RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
     """
     spec, arguments = decode(recipe)
     return make(spec, **arguments)
@@ -41,9 +41,9 @@ def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Ve
     """In the other process: answer requests by the protocol of `verifiers._workers` until there are no more.
 
     Args:
-        requests: A line of JSON each, an action and its payload; the first makes the verifier of a recipe.
-        replies: Where each reply goes as a line of JSON; what the verifier prints is discarded.
-        answer: Gives the reply to any other request from the verifier, the action and the payload.
+        requests: Lines of JSON, each an action and its payload; the first request makes the verifier of a recipe.
+        replies: The stream to which each reply is written as a line of JSON; the verifier's own output is discarded.
+        answer: Function of the verifier, the action and the payload that returns the reply to any other request.
     """
     verifier: Verifier | None = None
 
@@ -67,7 +67,7 @@ def _make_here(payload: str) -> tuple[Verifier | None, list[str]]:
 
 
 def error_like(name: str, message: str) -> RLVRError:
-    """Rebuild an error of the other process, with its own class if that is one of ours."""
+    """Rebuild an error of the other process, with its own class if this package defines that class."""
     cls = vars(errors).get(name)
     if isinstance(cls, type) and issubclass(cls, RLVRError):
         return cls(message)
@@ -75,7 +75,7 @@ def error_like(name: str, message: str) -> RLVRError:
 
 
 def _without_output(replies: IO[bytes]) -> IO[bytes]:
-    """Where replies go from now on; what a verifier prints is discarded."""
+    """The stream for replies from now on; anything that a verifier prints is discarded."""
     own = os.fdopen(os.dup(replies.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return own

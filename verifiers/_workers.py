@@ -1,4 +1,4 @@
-"""One warm worker process with a deadline: plain data in, plain data out, killed and replaced when it runs over.
+"""A warm worker process that exchanges plain data; it is killed and replaced when a request exceeds its deadline.
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
 time, which does not depend on how busy the machine is. A worker belongs to the process that
@@ -26,10 +26,10 @@ from typing import IO, Any
 START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
 _READY = b"ready"
-_LAST_WORDS_S = 10.0  # how long a worker that closed its pipe may take to end, which is its time on a busy machine
+_LAST_WORDS_S = 10.0  # seconds that a worker may take to end after closing its pipe; a busy machine needs them
 
 # Limits are set before anything else is imported. A thread watches the parent: the kernel's own death signal (PR_SET_PDEATHSIG)
-# would come already when the *thread* that started the worker ends.
+# would be sent as soon as the *thread* that started the worker ends.
 _BOOTSTRAP = """
 import importlib, json, os, resource, signal, sys, threading, time
 module, memory, path, parent = json.loads(sys.argv[1])
@@ -48,10 +48,10 @@ importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 class WorkerBrokenError(RuntimeError):
-    """A worker died, or its answer is not a reply."""
+    """A worker died, or what it wrote is not a reply."""
 
     progress = 0
-    """The number of spaces that it wrote before its reply, one for each step of the request."""
+    """Number of spaces that the worker wrote before its reply, one for each step of the request."""
 
 
 class WorkerStartError(WorkerBrokenError):
@@ -62,17 +62,17 @@ class WorkerTimeoutError(TimeoutError):
     """A request ran past its deadline or its processor time; the worker that served it was killed."""
 
     progress = 0
-    """The number of spaces that it wrote before its reply, one for each step of the request."""
+    """Number of spaces that the worker wrote before its reply, one for each step of the request."""
 
 
 def limit_processor_time(seconds: float) -> None:
-    """In a worker: end this process once it has worked for so many seconds from now; 0 lifts the limit."""
+    """In a worker: end this process after this many more seconds of processor time; 0 lifts the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 @contextlib.contextmanager
 def processor_time(seconds: float) -> Iterator[None]:
-    """In a worker: within the block, this process may work for so many seconds, or ends."""
+    """In a worker: limit the processor time of the block, in seconds; the process ends if it exceeds the limit."""
     limit_processor_time(seconds)
     yield
     limit_processor_time(0)
@@ -82,9 +82,9 @@ def answer_requests(requests: IO[bytes], replies: IO[bytes], answer: Callable[..
     """In a worker: say that it is ready, and answer requests by the protocol of `Worker` until there are no more.
 
     Args:
-        requests: A line of JSON each, a list.
-        replies: Where each reply goes as a line of JSON.
-        answer: Gives the reply to the items of a request.
+        requests: Lines of JSON, each a list.
+        replies: The stream to which each reply is written as a line of JSON.
+        answer: Function of the items of a request that returns the reply.
     """
     replies.write(_READY + b"\n")
     replies.flush()
@@ -94,7 +94,7 @@ def answer_requests(requests: IO[bytes], replies: IO[bytes], answer: Callable[..
 
 
 def encode(value: object) -> str:
-    """Pickle as text that fits into JSON."""
+    """Pickle a value as text that fits into JSON."""
     return base64.b64encode(pickle.dumps(value)).decode()
 
 
@@ -106,12 +106,12 @@ def decode(text: str) -> Any:
 class Worker:
     """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
 
-    `serve` writes the line `ready`, then answers each line of JSON with one line of JSON. It may write spaces before a reply,
-    which an exception counts as the steps that were done.
+    `serve` writes the line `ready`, then answers each line of JSON with one line of JSON. It may write spaces before a reply;
+    an exception gives their number as the steps that were done.
 
     Args:
         module: Dotted name of the module to run.
-        memory_mib: Limit on the process's address space; None for none.
+        memory_mib: Limit on the process's address space in MiB; None for no limit.
     """
 
     def __init__(self, module: str, *, memory_mib: int | None) -> None:
@@ -128,19 +128,19 @@ class Worker:
 
         Args:
             request: JSON data.
-            deadline_s: Seconds from when the worker is ready and free.
+            deadline_s: Seconds that the reply may take from when the worker is ready and free.
 
         Raises:
             WorkerTimeoutError: If no reply came in time.
             WorkerStartError: If the worker could not start.
-            WorkerBrokenError: If it died, or replied nonsense.
+            WorkerBrokenError: If the worker died, or what it wrote is not a reply.
         """
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
             process = self._ready()
             try:
                 return json.loads(_exchange(process, line, deadline_s))
-            except WorkerTimeoutError:  # an OSError, too
+            except WorkerTimeoutError:  # a subclass of OSError
                 self._kill()
                 raise
             except (OSError, ValueError) as error:
@@ -151,7 +151,7 @@ class Worker:
                 raise
 
     def prepare(self) -> None:
-        """Start the process, if none runs and nobody is asking, without waiting until it is ready."""
+        """Start the process if none runs and no request is in progress, without waiting until it is ready."""
         if self._lock.acquire(blocking=False):
             try:
                 self._launch()
@@ -160,7 +160,7 @@ class Worker:
 
     @property
     def pid(self) -> int | None:
-        """The id of the process; None where none runs that belongs to this process."""
+        """The id of the worker's process; None if this process has no running worker."""
         process = self._process
         runs = process is not None and self._owner == os.getpid() and process.poll() is None
         return process.pid if process is not None and runs else None
@@ -171,7 +171,7 @@ class Worker:
             self._kill()
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        """The process, which may still have to say that it is ready."""
+        """The process, started if none runs; it may not have reported yet that it is ready."""
         process = self._process
         if process is not None and self._owner == os.getpid() and process.poll() is None:
             return process
@@ -223,21 +223,21 @@ class Worker:
                 pipe.close()
 
     def _forget(self) -> None:
-        """In a forked child: the process is the parent's, and the lock may be held by a thread that is not here."""
+        """In a forked child: forget the parent's process, and replace the lock, which a thread of the parent may hold."""
         self._lock = threading.Lock()
         process, self._process = self._process, None
         if process is not None:
-            process.returncode = 0  # nobody here waits for it
+            process.returncode = 0  # this process never waits for it
             for pipe in (process.stdin, process.stdout):
                 if pipe is not None:
                     pipe.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, starts a process of its own."""
+        """A copied or unpickled worker starts its own process."""
         return functools.partial(type(self), memory_mib=self._memory_mib), (self._module,)
 
     def __del__(self, finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        # At the interpreter's end the process sees that its parent is gone; a half-built object has none.
+        # At the interpreter's end the process sees that its parent is gone; a half-built object has no process.
         if hasattr(self, "_process") and not finalizing():
             self._kill()
 
@@ -279,7 +279,7 @@ def _read_some(process: subprocess.Popen[bytes], pipe: IO[bytes]) -> bytes:
     some = os.read(pipe.fileno(), 1 << 16)
     if some:
         return some
-    with contextlib.suppress(subprocess.TimeoutExpired):  # it only closed its pipe, and is killed by the caller
+    with contextlib.suppress(subprocess.TimeoutExpired):  # the worker only closed its pipe; the caller kills it
         if process.wait(_LAST_WORDS_S) == -signal.SIGPROF:
             raise WorkerTimeoutError("the worker used up its processor time")
     raise WorkerBrokenError("the worker died")

@@ -1,7 +1,7 @@
-"""Bounds and uses of settings, as they stand at the field: `Annotated[int, AtLeast(1), UsedIf("kl_target", "...")]`.
+"""Bounds and uses of settings, declared at the field: `Annotated[int, AtLeast(1), UsedIf("kl_target", "...")]`.
 
 `check_types` reads the bounds and `check_uses` the uses; `checked` reads the bounds of a function's parameters. A subclass that
-gives a field another default keeps both, and None is within every bound. A bound of a tuple is one of each item.
+gives a field another default keeps its bounds and uses. None is within every bound. A bound of a tuple applies to each item.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Bound:
         high: The upper end.
         open_low: Whether the lower end itself is outside.
         open_high: Whether the upper end itself is outside.
-        infinite: Whether infinity is within, where the interval has no end.
+        infinite: Whether infinity is within an interval that has no end.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class Bound:
         self.open_low, self.open_high, self.infinite = open_low, open_high, infinite
 
     def admits(self, value: float | str) -> bool:
-        """Whether a number lies within, as does a word, which some settings may have in its place."""
+        """Whether a number lies within the bound; a word, which some settings allow instead of a number, always does."""
         if isinstance(value, str):
             return True
         above = value > self.low if self.open_low else value >= self.low
@@ -48,7 +48,7 @@ class Bound:
         return above and below and (self.infinite or math.isfinite(value))
 
     def __str__(self) -> str:
-        """In words, such as "at least 1"."""
+        """The bound in words, such as "at least 1"."""
         if self.high == math.inf:
             if self.low == -math.inf:
                 return "finite"
@@ -58,7 +58,7 @@ class Bound:
         return f"from {_plain(self.low)} to {'below ' if self.open_high else ''}{_plain(self.high)}"
 
     def __repr__(self) -> str:
-        """As pages and type checkers show it."""
+        """The representation that documentation pages and type checkers show."""
         return f"<{self}>"
 
 
@@ -67,21 +67,21 @@ def _plain(number: float) -> str:
 
 
 class AtLeast(Bound):
-    """Numbers that are not smaller than one."""
+    """Numbers of at least `least`."""
 
     def __init__(self, least: float, *, infinite: bool = False) -> None:
         super().__init__(low=least, infinite=infinite)
 
 
 class Above(Bound):
-    """Numbers greater than one."""
+    """Numbers greater than `low`."""
 
     def __init__(self, low: float, *, infinite: bool = False) -> None:
         super().__init__(low=low, open_low=True, infinite=infinite)
 
 
 class Between(Bound):
-    """Numbers from one to another."""
+    """Numbers from `low` to `high`."""
 
     def __init__(self, low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> None:
         super().__init__(low=low, high=high, open_low=open_low, open_high=open_high)
@@ -99,11 +99,11 @@ class HTTPAddress(Bound):
         self.such_as = such_as
 
     def admits(self, value: float | str) -> bool:
-        """Whether a text begins as an address."""
+        """Whether a text begins like an HTTP address."""
         return str(value).startswith(("http://", "https://"))
 
     def __str__(self) -> str:
-        """In words, with the example."""
+        """The bound in words, with the example."""
         return f"an address that begins with http:// or https://, such as {self.such_as}"
 
 
@@ -118,18 +118,18 @@ Address = Annotated[str, HTTPAddress()]
 
 
 class UsedIf:
-    """When a setting has an effect.
+    """The condition under which a setting has an effect.
 
     Args:
-        condition: Name of an attribute of the settings, which is true where it has.
-        otherwise: Why it has none otherwise, and what to set so that it has one.
+        condition: Name of an attribute of the settings that is true if the setting has an effect.
+        otherwise: Why the setting has no effect otherwise, and what to set so that it has an effect.
     """
 
     def __init__(self, condition: str, otherwise: str) -> None:
         self.condition, self.otherwise = condition, otherwise
 
     def __repr__(self) -> str:
-        """As pages and type checkers show it."""
+        """The representation that documentation pages and type checkers show."""
         return f"<used if {self.condition}>"
 
 
@@ -137,7 +137,7 @@ def check_bounds(settings: Any) -> None:
     """Check that the numbers of a dataclass lie within the bounds of their fields.
 
     Raises:
-        InvalidArgumentError: If one does not; the message names the field, the bound and the value.
+        InvalidArgumentError: If a number does not; the message names the field, the bound and the value.
     """
     cls: type = type(settings)
     for name, bound in bounds_of(cls):
@@ -145,16 +145,16 @@ def check_bounds(settings: Any) -> None:
 
 
 def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
-    """Check that a number, or each of a tuple, lies within a bound.
+    """Check that a number, or each number of a tuple, lies within a bound.
 
     Args:
-        name: What it is called.
-        value: The number, the tuple, or None, which is within.
+        name: Name of the setting.
+        value: The number, the tuple, or None, which lies within every bound.
         bound: The bound.
-        optional: Whether None is a value, for the message.
+        optional: Whether the message offers None as a value.
 
     Raises:
-        InvalidArgumentError: If it does not; the message names it, the bound and the value.
+        InvalidArgumentError: If a number does not; the message names the setting, the bound and the value.
     """
     for number in value if isinstance(value, tuple) else (value,):
         if number is None or bound.admits(number):
@@ -170,10 +170,10 @@ def check_uses(settings: Any, own: frozenset[str] = frozenset()) -> None:
 
     Args:
         settings: The dataclass.
-        own: Fields that have an effect whatever the others are.
+        own: Fields that have an effect whatever the other fields are.
 
     Raises:
-        InvalidArgumentError: If one does; the message says why it has no effect.
+        InvalidArgumentError: If such a setting does; the message says why it has no effect.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     cls: type = type(settings)
@@ -195,7 +195,7 @@ def bounds_of(cls: type) -> Iterator[tuple[str, Bound]]:
 
 @functools.cache
 def _marks(cls: type) -> tuple[tuple[str, object], ...]:
-    """The metadata of annotations, of the class and of its bases, each with the field's name."""
+    """The metadata of the annotations of a class and its bases, each with the field's name."""
     found: dict[tuple[str, object], None] = {}
     for base in reversed(cls.__mro__):
         own = inspect.get_annotations(base)

@@ -24,23 +24,23 @@ class ChoiceVerifier:
     r"""A completion is correct when it settles on the reference's letter, and on no other.
 
     The reference is a letter such as `"C"`. `metadata["choices"]` may hold the choices: texts in the order of their
-    letters, or a mapping of letters to texts. Then only their letters count, an answer may be a choice's text instead
-    of its letter, and a text beside a letter must not be another choice's.
+    letters, or a mapping of letters to texts. With choices, only their letters count, an answer may be a choice's text instead
+    of its letter, and the text next to a letter must not be another choice's text.
 
-    `docs/where-the-answer-stands.md` says where the answer stands. Beside the phrases of all verifiers, "I choose C" and "C is
-    correct" state it. A completion without a mark may begin its lines with `C`, `(C)`, `C. text` or `C) text`, or name a letter
-    in its last sentence, in parentheses or with little beside it ("So it must be C").
+    `docs/where-the-answer-stands.md` says where the answer stands. In addition to the phrases of all verifiers, "I choose C"
+    and "C is correct" state an answer. A completion without a mark may begin its lines with `C`, `(C)`, `C. text` or `C) text`,
+    or name a letter in its last sentence, in parentheses or in a sentence with little else ("So it must be C").
 
     A letter that is denied ("not C", "C is wrong", "I cannot say whether it is C"), asked about or supposed does not count.
     Several letters, as in "B and C", are `INCORRECT`. A completion without a letter where an answer may stand is `NO_ANSWER`,
-    and so is one that declines to answer, whatever letters it quotes.
+    and so is a completion that declines to answer, whatever letters it quotes.
 
     Args:
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
-        InvalidArgumentError: If `thoughts` are no names, or `asked` is no form.
+        InvalidArgumentError: If `thoughts` are not names, or `asked` is not a form.
     """
 
     thoughts: str | Sequence[str] = words.THOUGHTS
@@ -55,7 +55,7 @@ class ChoiceVerifier:
 
         Raises:
             InvalidArgumentError: If the choices are neither a list nor a mapping.
-            UnreadableReferenceError: If the reference is no letter, or none of the choices'.
+            UnreadableReferenceError: If the reference is not a letter, or not the letter of a choice.
         """
         choices = _choices(problem)
         reference = _reference(problem, choices)
@@ -75,7 +75,7 @@ class ChoiceVerifier:
         )
 
     def preferring(self, form: Form) -> ChoiceVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
@@ -84,7 +84,7 @@ class ChoiceVerifier:
 
 
 def _choices(problem: Problem) -> dict[str, str]:
-    """The choices' texts by letter; empty where the problem brings none."""
+    """The choices' texts by letter; empty if the problem has none."""
     choices = problem.metadata.get("choices") or {}
     if isinstance(choices, Mapping):
         return {_letter(letter): str(text) for letter, text in choices.items()}
@@ -116,10 +116,10 @@ class _Mention(NamedTuple):
 
 
 _NOT = "not "
-"""Stands before a letter that a mark denies."""
+"""Prefix of a letter that a mark denies."""
 _DECORATION = " \t\n*_`$\"'.,:;!"
 _LETTER = re.compile(r"(?<![\w'’-])(?:\((?P<enclosed>[A-Za-z])\)|(?P<bare>[A-Z]))(?![\w'’-])")
-# A bare letter before a word in small letters is an article, or part of a name, unless the word is one of these.
+# A bare letter before a lower-case word is an article or part of a name, unless the word is one of these.
 _PART_OF_WORDS = re.compile(
     r"\s+(?!(?:or|and|nor|is|isn|are|as|but|not|can|cannot|could|because|since|rather|instead|would|must|seems|was|the)\b)[a-z]"
 )
@@ -128,7 +128,7 @@ _CUES = words.CueFinder(
     f"{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})", words.CHOOSING, words.CONFIRMING
 )
 _REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
-# A full stop after a single letter ends a sentence only before a word that begins one: "C. Paris" is one statement.
+# A full stop after a single letter ends a sentence only before a word that begins a sentence: "C. Paris" is one statement.
 _SENTENCE_END = re.compile(
     r"\n|(?<=[!?;])\s|(?<=\w\w\.)\s|(?<=\.)\s+(?=(?:The|This|That|I|We|It|So|Then|Or|But|And|However|Actually|Wait|Hmm|"
     r"No|Sorry|Also|Let|Maybe|Perhaps|Possibly|Alternatively)\b)"
@@ -139,7 +139,7 @@ _LABEL = re.compile(r"[\s*_]*(?:\(([A-Za-z])\)|([A-Z])(?=[*_]*(?:[.):]|\s+[-–�
 _TEXT_AND_LETTER = re.compile(r"([^()]{1,200})\s(\([A-Za-z]\))")
 _BEGINS_WITH_LETTER = re.compile(r"(?:[^\w\\]|_|\\[a-z]{1,12}\{|\\[(\[]|</?[a-z]{1,6}>){0,12}[A-Za-z](?![A-Za-z0-9])")
 _DENIAL_WINDOW = 160
-"""Characters before a letter in which a denial of it is looked for."""
+"""Number of characters before a letter that are searched for its denial."""
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:not|never|cannot|neither|nor|without|except|refus\w+|unable|declin\w+|doubt\w*|whether|exclud\w+|reject\w*|"
     r"eliminat\w+|rul\w+ out|rather than|instead of)|n['’]t|\b(?:anything|everything|all) but)\b"
@@ -174,12 +174,12 @@ class _Letters(Kind[frozenset[str]]):
             plain = view_of(content, inline=form != "whole").plain
             mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
         affirmed = {mention.letter for mention in mentions if not mention.denied}
-        # A mark that denies a letter is final, as one with a letter is: it does not leave the question to the marks before it.
+        # A mark that denies a letter is as final as one that states a letter: earlier marks are not considered.
         denied = {one.letter for one in mentions if one.denied and (not affirmed or one.letter in affirmed)}
         return frozenset(affirmed | {_NOT + letter for letter in denied if form in EXPLICIT}) or None
 
     def _at_end(self, completion: str) -> list[_Mention]:
-        """The letter with which a line begins, or that the last sentence names; lines that list the options name none."""
+        """The letter with which a line begins, or that the last sentence names; lines that list the options do not count."""
         options, labelled = set(), []
         lines = completion.splitlines()
         for line in filter(_BEGINS_WITH_LETTER.match, lines):
@@ -231,12 +231,12 @@ class _Letters(Kind[frozenset[str]]):
         return self._alone(text) or (self._labelled(label) if label else []) or self._letters(text)
 
     def _alone(self, text: str) -> list[_Mention]:
-        """The letter that is the whole text, or whose choice is."""
+        """The letter, if the whole text is a letter or a choice's text."""
         letter = text.strip(_DECORATION + "()").upper()
         return [_Mention(letter)] if letter in self._allowed else self._texts(text)
 
     def _texts(self, text: str) -> list[_Mention]:
-        """The letters of the choices whose text this is."""
+        """The letters of the choices that have this text."""
         plain = text.strip(_DECORATION).casefold()
         return [_Mention(letter) for letter, choice in self.choices.items() if plain == choice.strip().casefold()]
 

@@ -1,8 +1,8 @@
-"""Verifiers made of verifiers: a weighted sum, a gate, the first that applies, and one for each kind of problem.
+"""Verifiers made of verifiers: a weighted sum, a gate, the first part that applies, and a part for each kind of problem.
 
-Each sends the whole batch to a part at once. A composition that asks several parts stores each part's score (None if it broke),
-outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a `VERIFIER_ERROR`,
-never a score of 0.
+Each composition sends the whole batch to a part at once. If it asks several parts, it stores each part's score (None if the
+part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a
+`VERIFIER_ERROR`, never a score of 0.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from verifiers.registry import VerifierSpec, make, verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 PartSpec = VerifierSpec | tuple[VerifierSpec, Mapping[str, object]]
-"""Any verifier that `make` accepts, or a pair of it and its arguments, such as `("numeric", {"whole": True})`."""
+"""Any verifier that `make` accepts, or a pair of such a verifier and its arguments, such as `("numeric", {"whole": True})`."""
 Parts = Mapping[str, PartSpec] | Sequence[PartSpec]
-"""Parts by name, or in order: then their names are their positions, `"0"`, `"1"`, ..."""
+"""Parts by name, or in order; parts in order are named by their positions, `"0"`, `"1"`, ..."""
 
 
 class Composition(abc.ABC):
@@ -75,10 +75,11 @@ def _made(name: str, part: PartSpec) -> Verifier:
 
 
 def part_spec(part: PartSpec) -> tuple[VerifierSpec, Mapping[str, object]]:
-    """A part as what `make` takes, and its arguments.
+    """Split a part into the verifier that `make` takes and its arguments.
 
     Raises:
-        InvalidArgumentError: If it is neither a verifier nor such a pair, or a file, which no record of the whole would show.
+        InvalidArgumentError: If the part is neither a verifier nor a pair of a verifier and its arguments, or if it is a file,
+            whose contents no record of the composition would show.
     """
     pair: tuple[object, ...] = part if isinstance(part, tuple) else (part, {})
     if len(pair) != 2 or (not callable(pair[0]) and not isinstance(pair[0], str)) or not isinstance(pair[1], Mapping):
@@ -101,8 +102,8 @@ class WeightedSum(Composition):
         weights: The weight of each part, by name or in the parts' order; by default 1 each.
 
     Raises:
-        InvalidArgumentError: If there are no parts, or the weights do not fit them, are not finite, or sum to 0: then what all
-            parts agree on would not count.
+        InvalidArgumentError: If there are no parts, or the weights do not match them, are not finite, or sum to 0, so that a
+            score on which all parts agree would not count.
     """
 
     def __init__(self, parts: Parts, weights: Mapping[str, float] | Sequence[float] | None = None) -> None:
@@ -122,7 +123,7 @@ class WeightedSum(Composition):
         return Verdict(score, outcome, first_answer(verdicts), {"parts": parts}, paid, cost=total_cost(verdicts))
 
     def _token_scores(self, verdicts: Mapping[str, Verdict]) -> tuple[tuple[int, float], ...] | None:
-        """Return the parts' payments before the end, weighted like their scores."""
+        """Return the parts' token scores, weighted like their scores."""
         pairs = [
             (end, self._weights[name] * amount)
             for name, verdict in verdicts.items()
@@ -187,10 +188,10 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part that applies: one whose condition holds for the problem and that finds an answer.
+    """The verdict of the first part that applies: its condition holds for the problem, and it finds an answer.
 
-    A part that finds `NO_ANSWER` passes the completion on to the next; if none is left, the verdict is `NO_ANSWER`.
-    `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds those that were asked.
+    A part that finds `NO_ANSWER` passes the completion on to the next part; if no part is left, the verdict is `NO_ANSWER`.
+    `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds the parts that were asked.
 
     Args:
         parts: The verifiers, by name or in order; see `Parts`.
@@ -213,11 +214,11 @@ class FirstThatApplies(Composition):
 
     @property
     def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """None: what is judged by which part depends on the problem or the completion."""
+        """No parts: which part judges depends on the problem or the completion."""
         return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i; a part sees only what no part before it decided."""
+        """Judge completion i against problem i; a part sees only completions that no earlier part decided."""
         judged: list[dict[str, Verdict]] = [{} for _ in problems]
         for name, part in self._parts.items():
             undecided = [row for row, verdicts in enumerate(judged) if not _decided(verdicts)]
@@ -236,10 +237,10 @@ class ByMetadata(Composition):
 
     Args:
         parts: The verifiers, by the values that `metadata[key]` may have.
-        key: Which entry of the metadata names the part, such as `"data_source"`.
+        key: The entry of the metadata that names the part, such as `"data_source"`.
 
     Raises:
-        InvalidArgumentError: If there are no parts, or the key is no text.
+        InvalidArgumentError: If there are no parts, or the key is not text.
     """
 
     def __init__(self, parts: Parts, key: str) -> None:
@@ -249,7 +250,7 @@ class ByMetadata(Composition):
 
     @property
     def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """None: what is judged by which part depends on the problem or the completion."""
+        """No parts: which part judges depends on the problem or the completion."""
         return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -279,13 +280,13 @@ def _first(verdicts: Mapping[str, Verdict]) -> Verdict:
 
 
 def reports(verdicts: Mapping[str, Verdict]) -> dict[str, dict[str, object]]:
-    """What `detail["parts"]` holds."""
+    """The contents of `detail["parts"]`."""
     return {name: report(verdict) for name, verdict in verdicts.items()}
 
 
 def report(verdict: Verdict) -> dict[str, object]:
     """Return the fields of a part's verdict that `detail` keeps, as plain data."""
-    # None for the NaN of a broken part: NaN is unequal to itself, and equal questions have equal details.
+    # None instead of a broken part's NaN: NaN is unequal to itself, and equal questions must have equal details.
     score = None if verdict.outcome is Outcome.VERIFIER_ERROR else verdict.score
     said: dict[str, object] = {"score": score, "outcome": str(verdict.outcome), "answer": verdict.answer}
     said["detail"] = dict(verdict.detail)

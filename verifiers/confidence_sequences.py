@@ -1,13 +1,14 @@
 """Confidence sequences: comparisons that may be checked after every problem and stopped as soon as they are decided.
 
-A p-value or an interval of fixed size holds for one look. A confidence sequence holds for all looks together: the probability
-that it ever misses the true value is at most 1 - level, however often it is checked and whatever the reason to stop.
+A p-value or an interval for a fixed number of problems holds for one look. A confidence sequence holds for all looks together:
+the probability that it ever misses the true value is at most 1 - level, however often it is checked and whatever the reason to
+stop.
 
 Evidence against the claim that a mean is at most m is the capital of a gambler who bets on the next value being larger: each
 value x from -1 to 1 multiplies it by 1 + λ(x - m). If the claim holds, no strategy is expected to gain, so the probability that
-the capital ever reaches 1/α times its start is at most α (Ville 1939). Here the capital is divided evenly among a few λ that
-stay as they are, so it depends on the values and not on their order; small λ find small differences, large ones find large
-differences soon. The interval holds every m against which there is less evidence than that, from either side.
+the capital ever reaches 1/α times its start is at most α (Ville 1939). Here the capital is divided evenly among a few fixed λ,
+so it depends on the values and not on their order. Small λ find small differences; large λ find large differences soon. The
+interval contains every m against which there is less evidence than that, from either side.
 
 Sources: Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting", arXiv:2010.09686 (bets, and
 capital divided among several); Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence
@@ -30,25 +31,26 @@ from verifiers.statistics import LEVEL, Array, Interval
 Decision = Literal["better", "worse", "equal"]
 
 _BETS = np.geomspace(0.03, 0.95, 10)
-"""The stakes λ, as shares of the largest with which no value ruins the gambler. Neighbours differ by half, so that the best
-stake is within a quarter of one of them. The smallest suits a difference of 0.006 where a fifth of the problems differ."""
+"""The stakes λ, as shares of the largest stake with which no value ruins the gambler. Neighbouring stakes differ by half, so
+that the best stake is within a quarter of one of them. The smallest suits a difference of 0.006 if a fifth of the problems
+differ."""
 _HALVINGS = 40
-"""How often the ends of an interval are bracketed: it is found to 1e-12."""
+"""Number of bisection steps for each end of an interval, which find it to 1e-12."""
 
 
 @dataclass(frozen=True)
 class SequentialComparison:
-    """The difference b - a of paired scores, after as many problems as there are."""
+    """The difference b - a of paired scores after all problems so far."""
 
     decision: Decision | None
-    """`"better"` or `"worse"` once the interval lies on one side of 0, `"equal"` once it lies within the margin; the first of
-    these stays. None where nothing is decided."""
+    """`"better"` or `"worse"` once the interval lies on one side of 0, `"equal"` once it lies within the margin; the first
+    decision stays. None if nothing is decided."""
     decided_after: int | None
-    """Number of problems after which it was."""
+    """Number of problems after which the decision was made."""
     difference: float
-    """Mean over problems."""
+    """Mean difference over problems."""
     interval: Interval
-    """All that no look so far has excluded."""
+    """All differences that no look so far has excluded."""
     problems: int
 
 
@@ -61,21 +63,22 @@ def compare_sequentially(
     level: float = LEVEL,
     largest_cluster: int | None = None,
 ) -> SequentialComparison:
-    """Compare two scores of each problem as if there had been a look after each problem, or after each cluster.
+    """Compare two scores of each problem as if the result had been looked at after each problem, or after each cluster.
 
-    A decision is wrong with a probability of at most 1 - level, and more problems never revoke it. Problems are taken as drawn
-    at random, one after the other or cluster by cluster.
+    A decision is wrong with a probability of at most 1 - level, and more problems never revoke it. Problems are assumed to be
+    drawn at random, one after the other or cluster by cluster.
 
     Args:
-        a: f64[n], one for each problem, from 0 to 1: the mean over its samples.
-        b: f64[n], of the same problems in the same order.
-        clusters: The cluster of each problem; the problems of a cluster are adjacent. With None, each problem is its own.
-        margin: Differences of less than this are practically equal; 0 if none is.
-        level: Probability with which all looks are right; for one of k pairs, 1 - (1 - level)/k.
-        largest_cluster: Number of problems of the largest cluster that may come; None for the largest of these.
+        a: f64[n], a score from 0 to 1 for each problem: the mean over its samples.
+        b: f64[n], the other scores of the same problems in the same order.
+        clusters: The cluster of each problem; the problems of a cluster are adjacent. With None, each problem is its own
+            cluster.
+        margin: Differences of less than this are practically none; 0 if every difference matters.
+        level: Probability that all looks are right; for each of k pairs that are compared, 1 - (1 - level)/k.
+        largest_cluster: Number of problems of the largest cluster that may follow; None for the largest of `clusters`.
 
     Raises:
-        InvalidArgumentError: If scores are not from 0 to 1, their numbers differ, the problems of a cluster stand apart, a
+        InvalidArgumentError: If scores are not from 0 to 1, their numbers differ, the problems of a cluster are not adjacent, a
             cluster is larger than `largest_cluster`, or `margin` or `level` is not from 0 to 1.
     """
     differences = _differences(a, b)
@@ -111,9 +114,9 @@ def log_evidence(values: ArrayLike, mean: float, shares: ArrayLike = 1.0) -> Arr
 
     Args:
         values: f64[... n], from -1 to 1.
-        mean: More than -1 and at most 1.
-        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value, which must be known before it: clusters count
-            by their sizes.
+        mean: The mean that is claimed, more than -1 and at most 1.
+        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value, which must be known before the value;
+            clusters count by their sizes.
 
     Returns:
         f64[... n].
@@ -152,7 +155,7 @@ def _cluster_sizes(clusters: Sequence[Hashable] | None, problems: int) -> NDArra
 
 
 def _first(values: Array, shares: Array, mean: float, needed: float) -> float:
-    """The index of the value after which the mean is shown to be above `mean`; infinite if it is not."""
+    """The index of the value after which the mean is shown to be above `mean`; infinite if it never is."""
     reached = log_evidence(values, mean, shares) >= needed
     return float(reached.argmax()) if reached.any() else math.inf
 

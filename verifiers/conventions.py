@@ -1,4 +1,4 @@
-"""How a function that somebody wrote for something else is called: which parameter gets what.
+"""How to call a function that was not written for this package: which parameter gets which value.
 
 `verifiers.functions` documents the rules.
 """
@@ -44,11 +44,11 @@ class Convention:
     function: str
     """The function's name."""
     roles: Mapping[str, str]
-    """The role of each parameter, without those that have a constant."""
+    """The role of each parameter that has no constant."""
     constants: Mapping[str, object] = field(default_factory=dict)
-    """Values of parameters from the arguments of `make`."""
+    """Values that the arguments of `make` give to parameters."""
     defaults: Mapping[str, object] = field(default_factory=dict)
-    """Defaults of optional parameters, used where a problem does not have their column."""
+    """Defaults of optional parameters, used if a problem does not have their column."""
     positional: tuple[str, ...] = ()
     """Parameters that can't be named in a call."""
     batched: bool = False
@@ -57,7 +57,7 @@ class Convention:
     messages: bool = False
     """Whether completions are lists of one message."""
     guessed: bool = False
-    """Whether a parameter gets the completion since it is the first one."""
+    """Whether a parameter gets the completion only because it is the first."""
     settled: bool = False
     """Whether the caller named the parameter that gets the completion or the reference."""
     listed: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class Convention:
         return list(self.roles.values()) == [COMPLETION, PROBLEM] and not self.constants and not self.batched
 
     def exchanged(self) -> Convention:
-        """The same with completion and reference exchanged."""
+        """The same convention with completion and reference swapped."""
         other = {COMPLETION: REFERENCE, REFERENCE: COMPLETION}
         return replace(self, roles={name: other.get(role, role) for name, role in self.roles.items()})
 
@@ -91,13 +91,13 @@ def read_convention(function: Callable[..., object], settled: Mapping[str, objec
 
     Args:
         function: Any callable object.
-        settled: `completion` and `reference` name the parameters that get them; any other item is the value of the parameter
-            of its name.
+        settled: `completion` and `reference` name the parameters that get them; any other item is a value for the parameter of
+            that name.
 
     Raises:
         VerifierContractError: If no parameter, or more than one, claims the completion or the reference.
         UnknownNameError: If `settled` names a parameter that does not exist.
-        UnknownArgumentError: If `settled` has a value for one that does not exist.
+        UnknownArgumentError: If `settled` has a value for a parameter that does not exist.
     """
     bound = function.keywords if isinstance(function, functools.partial) else {}
     name = _name_of(function.func if isinstance(function, functools.partial) else function)
@@ -118,7 +118,7 @@ _NAMED = (*_POSITIONAL, Parameter.KEYWORD_ONLY)
 
 
 class _Reading:
-    """One function's parameters, on the way to a convention."""
+    """Derives the convention from one function's parameters."""
 
     def __init__(
         self, name: str, parameters: Mapping[str, Parameter], settled: Mapping[str, object], takes_rest: bool
@@ -200,7 +200,7 @@ class _Reading:
         return claims[0] if claims else None
 
     def _check(self, roles: Mapping[str, str]) -> None:
-        """Refuse a function that takes what may be the reference under a name that says nothing."""
+        """Refuse a function with an unknown parameter that may be meant for the reference."""
         columns = [name for name, role in roles.items() if role == _COLUMN]
         unknown = [name for name in columns if not _has_value(self._parameters[name])]
         if unknown and COMPLETION not in self._explicit and not {REFERENCE, PROBLEM} & {*roles.values()}:
@@ -230,7 +230,7 @@ class _Reading:
 
 
 def _role_of(parameter: Parameter) -> str:
-    """The role of a parameter other than the completion, by its name; one with a number as its default is a setting."""
+    """The role of a parameter other than the completion, by its name; a parameter whose default is a number is a setting."""
     if _is_problem(parameter):
         return PROBLEM
     role = _ROLES.get(_singular(parameter.name), _COLUMN)
@@ -248,7 +248,7 @@ def _has_value(parameter: Parameter) -> bool:
 
 
 def _annotation(parameter: Parameter) -> str:
-    """An annotation as text: a class by its name, so that it reads as where annotations are not evaluated."""
+    """An annotation as text; a class becomes its name, as if annotations were not evaluated."""
     annotation = parameter.annotation
     return annotation.__name__ if type(annotation) is type else str(annotation)
 
@@ -293,7 +293,7 @@ def _values(
 
 
 def _reference(name: str, problem: Problem) -> object:
-    """The reference, as a mapping if it is a dataclass; or its field of the parameter's name."""
+    """The field of the reference with the parameter's name, or else the reference; a dataclass becomes a mapping."""
     reference = _plain(problem.reference)
     return reference[name] if isinstance(reference, Mapping) and name in reference else reference
 

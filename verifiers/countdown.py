@@ -67,25 +67,25 @@ def _read_reference(reference: object) -> CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    `docs/where-the-answer-stands.md` says where the expression stands; without a mark it is the last line. It consists of the
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. It consists of the
     given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values
     are exact fractions.
 
     * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
-    * Every sign stands between two operands: a unary minus or plus is no operation of the game, so `-3+5` is incorrect,
+    * Every sign stands between two operands: a unary minus or plus is not an operation of the game, so `-3+5` is incorrect,
       while the value of `3-5` may well be negative.
-    * Nothing is multiplied by standing side by side: `2(3)` is incorrect.
+    * Juxtaposition is not multiplication: `2(3)` is incorrect.
     * Dividing by zero is incorrect.
 
-    A completion without an expression is `NO_ANSWER`; so is one whose last line has words beside it.
+    A completion without an expression is `NO_ANSWER`, and so is one whose last line also contains words.
 
     Args:
-        use_all: Every given number must be used.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        use_all: Whether every given number must be used.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
-        InvalidArgumentError: If `use_all` is no bool, `thoughts` are no names, or `asked` is no form.
+        InvalidArgumentError: If `use_all` is not a bool, `thoughts` are not names, or `asked` is not a form.
     """
 
     use_all: bool = True
@@ -121,7 +121,7 @@ class CountdownVerifier:
         return Verdict.of(outcome, answer, detail={"value": str(value)})
 
     def preferring(self, form: Form) -> CountdownVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked else replace(self, asked=form)
 
     def _value(self, answer: str, reference: CountdownReference) -> int | Fraction:
@@ -153,7 +153,7 @@ class _Expressions(Kind[str]):
     cues = CueFinder(NAMING.pattern, NAMING)
 
     def read(self, content: str, form: Form) -> str | None:
-        """The expression of a content, with the signs of this verifier; None if it is not one."""
+        """The expression in a content, with this verifier's signs; None if the content is not an expression."""
         answer = (
             view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)

@@ -1,4 +1,4 @@
-"""Where models compute: the one place that chooses a device, for verifiers, policies and commands."""
+"""The device on which models compute: chosen here for all verifiers, policies and commands."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     import torch
 
 VARIABLE = "RLVR_DEVICE"
-"""The environment variable that names the device of models whose device nobody names; other processes inherit it."""
+"""The environment variable that names the device of models without a named device; child processes inherit it."""
 ACCELERATORS = {"cuda": "CUDA", "xpu": "XPU", "mps": "MPS"}
-"""The devices besides the CPU, in the order in which "auto" tries them, as torch calls them and as people do."""
+"""The devices besides the CPU: torch's name and the usual name of each, in the order in which "auto" tries them."""
 _KNOWN = ("auto", *ACCELERATORS, "cpu")
 
 
@@ -25,13 +25,13 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
 
     Args:
         device: `"cpu"`, `"cuda"` (GPUs of NVIDIA, and of AMD with ROCm), `"xpu"` (Intel), `"mps"` (Apple), or one of several by
-            its number, such as `"cuda:1"`. `"auto"` or None choose what the environment variable `RLVR_DEVICE` names, or
-            else the first of cuda, xpu and mps that is available, or else the CPU. A `torch.device` of another type, such
-            as `"meta"`, is returned as it is.
+            its number, such as `"cuda:1"`. `"auto"` or None choose the device that the environment variable `RLVR_DEVICE`
+            names, or else the first of cuda, xpu and mps that is available, or else the CPU. A `torch.device` of another type,
+            such as `"meta"`, is returned unchanged.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here; the message says why, and what is.
+        InvalidArgumentError: If the device is not available here; the message says why, and which devices are.
         MissingDependencyError: If torch is not installed.
     """
     torch = _torch()
@@ -42,11 +42,11 @@ def choose_device(device: str | torch.device | None = None) -> torch.device:
 
 
 def named_device(device: object = None) -> torch.device | None:
-    """The device that is named, by the argument or by `RLVR_DEVICE`; None if it is left to `choose_device`.
+    """The device named by the argument or by `RLVR_DEVICE`; None if the choice is left to `choose_device`.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here.
+        InvalidArgumentError: If the device is not available here.
         MissingDependencyError: If torch is not installed.
     """
     if device is None or device == "auto":
@@ -58,7 +58,7 @@ def named_device(device: object = None) -> torch.device | None:
 
 
 def check_device_name(device: object) -> None:
-    """Check that a device may exist somewhere, which needs no torch.
+    """Check that a device of this name exists, whether or not it is available here; this needs no torch.
 
     Raises:
         UnknownNameError: If there is no device of that name.
@@ -105,26 +105,26 @@ def _hardware(device: torch.device) -> str:
 
 
 def float64_device(device: torch.device) -> torch.device:
-    """Where sums in float64 are made for tensors of a device: there, or on the CPU for mps, which has no float64."""
+    """The device for float64 sums of a device's tensors: the same device, or the CPU for mps, which has no float64."""
     return _torch().device("cpu") if device.type == "mps" else device
 
 
 @contextlib.contextmanager
 def using_device(device: str) -> Iterator[None]:
-    """Within the block, models without a named device are placed on this one, also in processes started there.
+    """Within the block, place models without a named device on this device, also in child processes started within it.
 
     Args:
         device: As for `choose_device`; with `"auto"` nothing changes.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here.
+        InvalidArgumentError: If the device is not available here.
     """
     if device == "auto":
         yield
         return
     check_device_name(device)
-    if device != "cpu":  # which is always there, and need not be looked for with torch
+    if device != "cpu":  # the CPU is always available, so torch need not be imported
         choose_device(device)
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = device
@@ -145,7 +145,7 @@ def _checked(device: torch.device) -> torch.device:
             f"device={str(device)!r}: {_why_missing(device.type)}; available here: {', '.join(available)}"
         )
     count = 1 if device.type == "cpu" else device_module(device.type).device_count()
-    if (device.index or 0) >= count:  # None is the current one
+    if (device.index or 0) >= count:  # an index of None is the current device
         numbers = ", ".join(f"{device.type}:{index}" for index in range(count))
         raise InvalidArgumentError(f"device={str(device)!r}: torch finds only {numbers} here")
     return device

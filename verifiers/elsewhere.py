@@ -1,6 +1,6 @@
 """Verifiers elsewhere: behind an address, or in a program that is started for each completion.
 
-Both are asked with the JSON of an item, as `rlvr serve-verifier` takes it: `completion`, `reference`, `prompt`, `id` and
+Both get the JSON of an item, in the form that `rlvr serve-verifier` takes: `completion`, `reference`, `prompt`, `id` and
 `metadata`. They answer with the JSON of a verdict: `outcome`, `score`, `answer` and `detail`.
 """
 
@@ -33,7 +33,7 @@ class ServedVerifier:
         timeout_s: Longest wait for a verdict in seconds.
 
     Raises:
-        InvalidArgumentError: If the address is none, or `timeout_s` is not positive.
+        InvalidArgumentError: If the address is not an HTTP address, or `timeout_s` is not positive.
     """
 
     def __init__(self, address: str, *, token: str | None = None, timeout_s: float = 60.0) -> None:
@@ -66,11 +66,12 @@ class CommandVerifier:
     """The verdicts of a program, which is started for each completion.
 
     The program reads the item from its standard input. The last line that it writes is the verdict, as JSON: an object with
-    `outcome` or `score`, a number, or `true` or `false`. If it fails or writes anything else, that is a `VERIFIER_ERROR`.
+    `outcome` or `score`, a number, or `true` or `false`. If the program fails or writes anything else, the verdict is a
+    `VERIFIER_ERROR`.
 
     Args:
-        command: The program and its arguments, as in a shell, which is not used: `"python grade.py"`.
-        timeout_s: Longest time in seconds that it may take.
+        command: The program and its arguments, written as for a shell: `"python grade.py"`. No shell is used.
+        timeout_s: Longest time in seconds that the program may take.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
@@ -123,7 +124,7 @@ def _verdict(answer: object, source: str) -> Verdict:
     """Read a verdict.
 
     Raises:
-        VerifierContractError: If it is none.
+        VerifierContractError: If the answer is not a verdict.
     """
     if not isinstance(answer, Mapping) or "outcome" not in answer:
         return as_verdict(answer, source)

@@ -16,18 +16,18 @@ Reduction = Literal["mean", "min", "mean_minus_std"]
 
 
 class Ensemble(Composition):
-    """Several scorers of the same thing, made one `SCORED` verdict (Coste et al. 2024, arXiv:2310.02743).
+    """Several scorers of the same thing, combined into one `SCORED` verdict (Coste et al. 2024, arXiv:2310.02743).
 
     `"mean"` averages the scores, `"min"` is the worst of them, and `"mean_minus_std"` is the mean less `k` standard deviations:
-    what the members disagree about pays less, which makes it harder to learn the faults of one of them. The paper subtracts
-    the variance instead, which has another unit than the scores. Members must score on one scale.
+    completions about which the members disagree score less, which makes it harder to learn the faults of one member. The paper
+    subtracts the variance instead, whose unit differs from that of the scores. All members must score on one scale.
 
     `detail["disagreement"]` is the population standard deviation of the members' scores (0 if all agree),
-    `detail["mean"]` their mean. If a member broke, so did the ensemble.
+    `detail["mean"]` their mean. If a member breaks, the verdict is a `VERIFIER_ERROR`.
 
     Args:
         parts: The members, by name or in order; at least two. See `verifiers.composition.Parts`.
-        reduction: How the scores become one.
+        reduction: How the scores are combined into one.
         k: Number of standard deviations that `"mean_minus_std"` subtracts.
 
     Raises:

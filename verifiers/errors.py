@@ -3,26 +3,26 @@
 ```
 RLVRError
 ├── UnknownNameError (LookupError)         a name that no registry holds; the message offers the nearest
-│   └── UnknownArgumentError (TypeError)   a keyword that is not taken; the message offers the nearest
+│   └── UnknownArgumentError (TypeError)   an unexpected keyword; the message offers the nearest
 ├── InvalidArgumentError (ValueError)      an argument of the right type and a wrong value
-│   └── UnreadableReferenceError           a problem's reference is nothing that the verifier compares with
+│   └── UnreadableReferenceError           a problem's reference is not in a form that the verifier can use
 ├── MissingDependencyError (ImportError)   an optional package is needed; the message gives the install command
-├── VerifierContractError (TypeError)      a verifier returned something that is no verdict
+├── VerifierContractError (TypeError)      a verifier returned something that is not a verdict
 ├── VerifierFailureError (RuntimeError)    a verifier broke on too many episodes for a run to go on
 ├── SandboxUnavailableError (RuntimeError) the system offers no isolation for untrusted programs
 ├── DataError (ValueError)                 a data row or file is not as declared; the message names file and line
 ├── MissingDataError (FileNotFoundError)   a data set, a run or a file is not there; the message says how to get it
 ├── PromptTooLongError (ValueError)        a prompt does not fit the observation's buffer
 ├── IllegalTokenError (ValueError)         a token outside the vocabulary or the legal actions
-├── DivergedError (FloatingPointError)     a model's weights are no numbers any more
+├── DivergedError (FloatingPointError)     a model's weights are no longer finite numbers
 ├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
 ├── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
-│   └── EngineDiedError                    it died, or a server no longer answers; what it was asked is lost
+│   └── EngineDiedError                    it died, or a server no longer answers; its open requests are lost
 └── RankError (RuntimeError)               a process of a run died, hangs, or differs from the others; the message names it
 ```
 
-Each class is also the standard type named beside it, so `except ValueError` works as expected, and takes one message
-argument, so each pickles.
+Each class is also a subclass of the standard type named beside it, so `except ValueError` works as expected. Each takes one
+message argument, so that it can be pickled.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class UnknownNameError(RLVRError, LookupError):
 
 
 class UnknownArgumentError(UnknownNameError, TypeError):
-    """A keyword that is not taken."""
+    """An unexpected keyword."""
 
 
 class InvalidArgumentError(RLVRError, ValueError):
@@ -48,7 +48,7 @@ class InvalidArgumentError(RLVRError, ValueError):
 
 
 class UnreadableReferenceError(InvalidArgumentError):
-    """A problem's reference is nothing that the verifier compares with."""
+    """A problem's reference is not in a form that the verifier can use."""
 
 
 class MissingDependencyError(RLVRError, ImportError):
@@ -84,7 +84,7 @@ class IllegalTokenError(RLVRError, ValueError):
 
 
 class DivergedError(RLVRError, FloatingPointError):
-    """A model's weights are no numbers any more: what it says is not finite."""
+    """A model's weights are no longer finite numbers, so that its outputs are not finite."""
 
 
 class CheckpointError(RLVRError, RuntimeError):
@@ -96,17 +96,17 @@ class EngineError(RLVRError, RuntimeError):
 
 
 class EngineDiedError(EngineError):
-    """An inference engine died, or a server no longer answers, so that what it was asked is lost."""
+    """An inference engine died, or a server no longer answers, so that its open requests are lost."""
 
 
 class RankError(RLVRError, RuntimeError):
-    """A process of a run with several died, hangs, or differs from the others."""
+    """A process of a run with several processes died, hangs, or differs from the others."""
 
 
 _MOST_NAMES = 40
-"""How many names an error lists: more than any registry here has, fewer than a module may."""
+"""Maximum number of names that an error lists: more than any registry here has, fewer than a module may have."""
 _MOST_WITH_HINT = 8
-"""The same beside a suggestion, which a long list would hide."""
+"""Maximum number of names listed after a suggestion, which a longer list would hide."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOST_NAMES) -> UnknownNameError:
@@ -114,7 +114,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOS
 
     Args:
         kind: What the name was meant to name, for example `"verifier"`.
-        name: What was given, which may be something else than text.
+        name: The value that was given, which may be something other than text.
         known: Every valid name.
         most: How many of them the message lists.
     """
@@ -122,12 +122,12 @@ def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOS
 
 
 def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
-    """Build the error for a keyword that is not taken, in Python's own words, offering the nearest that is.
+    """Build the error for an unexpected keyword, in Python's own words, offering the nearest expected one.
 
     Args:
-        function: What does not take it, such as `"rlvr/GSM8K-v0"`.
-        name: What was given.
-        known: Every keyword that is taken.
+        function: What was called, such as `"rlvr/GSM8K-v0"`.
+        name: The keyword that was given.
+        known: Every expected keyword.
     """
     said = f"{function} got an unexpected keyword argument {name!r}."
     return UnknownArgumentError(said + _nearest(name, known, _MOST_NAMES))
@@ -137,7 +137,7 @@ def _nearest(name: object, known: Iterable[str], most: int) -> str:
     names = sorted(set(known))
     folded = {candidate.casefold(): candidate for candidate in names}
     typed = str(name).casefold()
-    # Letters in another order first: difflib finds "gspo" as near to "gpro" as "grpo".
+    # Names with the same letters come first: difflib finds "gspo" as near to "gpro" as "grpo".
     swapped = [candidate for candidate in folded if sorted(candidate) == sorted(typed)]
     begun = [candidate for candidate in folded if typed and candidate.startswith(typed)]
     nearest = swapped or difflib.get_close_matches(typed, folded, n=1) or begun
@@ -148,7 +148,7 @@ def _nearest(name: object, known: Iterable[str], most: int) -> str:
 
 
 def with_article(noun: str) -> str:
-    """A noun behind its indefinite article, by the noun's first letter."""
+    """A noun after its indefinite article, which is chosen by the noun's first letter."""
     return f"{'an' if noun[0] in 'aeiouAEIO' else 'a'} {noun}"
 
 
@@ -158,7 +158,7 @@ def missing_dependency(package: str, extra: str, purpose: str) -> MissingDepende
     Args:
         package: The package as installed, for example `"torch"`.
         extra: The extra of this distribution that installs it, for example `"train"`.
-        purpose: What needs it, as a noun phrase.
+        purpose: What needs the package, as a noun phrase.
     """
     return MissingDependencyError(
         f"{purpose} needs the package {package!r}, which is not installed. Install it with: pip install 'rlvr-envs[{extra}]'"

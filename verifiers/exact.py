@@ -23,22 +23,23 @@ _SPACE = re.compile(r"\s+")
 
 @dataclass(frozen=True)
 class ExactVerifier:
-    """A completion is correct when it equals the reference, character for character, with or without thoughts and end tokens.
+    """A completion is correct when it equals the reference character for character, with or without thoughts and end tokens.
 
     An empty completion is `NO_ANSWER`, unless the reference is empty too. An integer reference is its decimal digits.
 
     Args:
-        strip: Ignore white space before and after both texts.
-        casefold: Ignore case, by Unicode case folding.
-        collapse_spaces: Read every run of white space as one space.
-        marked: The answer is what the completion marks as its answer, such as a box, a tag or a phrase, or all of it if nothing
-            is marked: see `docs/where-the-answer-stands.md`. White space is collapsed, and TeX around the answer goes.
+        strip: Whether to ignore white space before and after both texts.
+        casefold: Whether to ignore case, by Unicode case folding.
+        collapse_spaces: Whether every run of white space is read as one space.
+        marked: Whether to compare only the answer that the completion marks, with a box, a tag or a phrase; without a mark, the
+            answer is the whole completion (see `docs/where-the-answer-stands.md`). White space is collapsed, and TeX around the
+            answer is removed.
         separators: Characters that are read as white space, such as commas between numbers; only with `marked`.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
-        InvalidArgumentError: If an argument has another type, `thoughts` are no names, or `separators` or `asked` is given
+        InvalidArgumentError: If an argument has the wrong type, `thoughts` are not names, or `separators` or `asked` is given
             without `marked`.
     """
 
@@ -92,11 +93,11 @@ class ExactVerifier:
         return Verdict.of(Outcome.CORRECT if found.value == reference else Outcome.INCORRECT, found.value)
 
     def preferring(self, form: Form) -> ExactVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked or not self.marked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers are equal as a completion and its reference are."""
+        """Whether two answers are equal by the rules for a completion and its reference."""
         return self._normalised(first) == self._normalised(second)
 
     def _normalised(self, text: str) -> str:
@@ -107,7 +108,7 @@ class ExactVerifier:
 
 
 class _Texts(Kind[str]):
-    """Answers that are texts: any text at a mark; without a mark, one with as many words as the reference."""
+    """Answers that are texts: any text at a mark; without a mark, a text with as many words as the reference."""
 
     cues = words.CueFinder(words.NAMING.pattern, words.NAMING)
 
@@ -116,7 +117,7 @@ class _Texts(Kind[str]):
         self._reference = reference
 
     def read(self, content: str, form: Form) -> str | None:
-        """The text without marking, and without a full stop behind it that the reference does not have."""
+        """The text without marking, and without a final full stop that the reference does not have."""
         content = last_line(content) if form == "number" else content
         answer = self._normalised(view_of(content, inline=True).plain)
         bare = answer.rstrip(". ")
@@ -126,5 +127,5 @@ class _Texts(Kind[str]):
         return answer or None
 
     def comparable(self, first: str, second: str) -> bool:
-        """Whether the second has as many words as the first: otherwise it is about it."""
+        """Whether the second text has as many words as the first; otherwise it is a text about the answer."""
         return len(second.split()) == len(first.split())

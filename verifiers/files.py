@@ -25,7 +25,7 @@ def is_verifier_file(spec: object) -> TypeGuard[str]:
 
 
 def read_verifier_file(path: str) -> dict[str, Any]:
-    """Read what a verifier file holds, as it is written there: secrets are still their variables' names.
+    """Read the contents of a verifier file as they are written: secrets remain the names of their variables.
 
     Raises:
         InvalidArgumentError: If there is no such file, it can't be parsed, or it holds no verifier.
@@ -37,7 +37,7 @@ def read_verifier_file(path: str) -> dict[str, Any]:
         )
     except OSError as error:
         raise InvalidArgumentError(f"can't read the verifier file {path}: {error.strerror}") from error
-    except ValueError as error:  # of either parser, or not UTF-8
+    except ValueError as error:  # from either parser, or the file is not UTF-8
         raise InvalidArgumentError(f"the verifier file {path} can't be parsed: {error}") from error
     if not isinstance(content, dict):
         raise InvalidArgumentError(f"the verifier file {path} must hold a table, got {content!r}")
@@ -46,7 +46,7 @@ def read_verifier_file(path: str) -> dict[str, Any]:
 
 
 def spec_of_file(path: str) -> tuple[str, dict[str, Any]]:
-    """The verifier in a file: its name, and its arguments, in which verifiers are such pairs.
+    """The verifier in a file: its name and its arguments, in which verifiers are pairs of a name and arguments, too.
 
     Raises:
         InvalidArgumentError: If the file holds no verifier, or an environment variable that it names is not set.
@@ -56,7 +56,7 @@ def spec_of_file(path: str) -> tuple[str, dict[str, Any]]:
 
 
 def verifier_record(name: str, arguments: Mapping[str, Any]) -> tuple[str, Any]:
-    """A verifier's name and arguments as records hold them, without secrets; for a file, its contents."""
+    """A verifier's name and arguments as kept in records, without secrets; for a file, the arguments are its contents."""
     return name, redacted(read_verifier_file(name) if is_verifier_file(name) else dict(arguments))
 
 
@@ -70,7 +70,7 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _check(value: object, path: str, key: str, *, is_verifier: bool = False) -> None:
-    """Check that every `verifier` in a file is a name, and no other file, which a record would not show."""
+    """Check that every `verifier` in a file is a name and not another file, whose contents a record would not show."""
     where = f"{path}: {key}" if key else path
     if isinstance(value, dict):
         if is_verifier and _KEY not in value:

@@ -1,4 +1,4 @@
-"""Whether a completion has a form, whatever it says."""
+"""Whether a completion has a certain form, whatever its content."""
 
 from __future__ import annotations
 
@@ -20,23 +20,25 @@ _TAGS: Mapping[str, tuple[str, ...]] = {
 
 
 class Format:
-    """Whether a completion has a form: `CORRECT` (score 1) or `INCORRECT` (score 0), with the `reason` in `detail`.
+    """Whether a completion has a certain form: `CORRECT` (score 1) or `INCORRECT` (score 0), with the `reason` in `detail`.
 
-    It says nothing about the answer, so it belongs beside a verifier that does: in a `gate`, or in a `weighted_sum` with a
-    small weight.
+    It does not judge the answer, so combine it with a verifier that does: in a `gate`, or in a `weighted_sum` with a small
+    weight.
 
     The structure `"think_answer"` is `<think>...</think>` followed by `<answer>...</answer>`, each once, neither empty, and
     nothing outside of them but white space; `"think"` is `<think>...</think>` and then an answer without those tags.
 
     Args:
-        structure: The structure to look for.
-        pattern: In place of a structure, a regular expression that has to match the whole completion; a dot matches line
-            breaks, too. A pattern that backtracks can take very long on a hostile completion: put it into `with_timeout`.
-        opened: The prompt already ends with `<think>`, as some chat templates write it, so that the completion does not.
+        structure: The structure that a completion must have.
+        pattern: A regular expression, instead of a structure, that has to match the whole completion; a dot matches line
+            breaks, too. A pattern that backtracks can take very long on a hostile completion: wrap the verifier in
+            `with_timeout`.
+        opened: Whether the prompt already ends with `<think>`, as in some chat templates, so that the completion lacks this
+            tag.
 
     Raises:
         InvalidArgumentError: If neither or both of structure and pattern are given, the pattern can't be compiled, or `opened`
-            is no bool, or given with a pattern.
+            is not a bool or is given with a pattern.
         UnknownNameError: If there is no such structure.
     """
 

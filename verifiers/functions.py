@@ -11,9 +11,10 @@
 | `data_source` | the name of the data set: `metadata["data_source"]`, else the first part of the problem's id |
 | any other name | the column of the data set with this name: an item of the metadata |
 
-With a plural for the completion (`completions`), the function takes a batch: every parameter gets a list, `**kwargs` gets all
-of the above by name, and completions are texts, or lists of one message if the function can't use texts. Arguments of `make` go
-to the parameters with their names; `completion=` and `reference=` name the parameters for the completion and the reference.
+If the completion's parameter has a plural name (`completions`), the function takes a batch: every parameter gets a list, and
+`**kwargs` gets all of the above by name. Completions are texts, or lists of one message if the function can't use texts.
+Arguments of `make` go to the parameters with their names; `completion=` and `reference=` name the parameters for the completion
+and the reference.
 
 The function returns a `Verdict`, a bool, a number, or a mapping with a `score`; a list of them for a batch.
 """
@@ -36,10 +37,10 @@ from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Ver
 
 _LOGGER = logging.getLogger(__name__)
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
-"""Exceptions of functions that expect a list of messages when they get a text."""
+"""Exceptions that functions which expect a list of messages raise when they get a text."""
 
 CHECKED_PROBLEMS = 8
-"""Number of problems on which the reading of a function is checked before use."""
+"""Number of problems on which a function's convention is checked before use."""
 ANSWER = "ANSWER"
 """The placeholder of the answer in an answer format."""
 ANSWER_FORMATS = (
@@ -63,11 +64,11 @@ class FunctionVerifier:
         **settled: As for `read_convention`.
 
     Raises:
-        VerifierContractError: If the parameters don't say what each gets.
+        VerifierContractError: If the parameters' names do not determine their values.
     """
 
     same_answer: Callable[[str, str, Problem], bool]
-    """See `AnswerVerifier`; present only if the function has it."""
+    """See `AnswerVerifier`; present only if the function has this method."""
 
     def __init__(self, function: Callable[..., object], **settled: object) -> None:
         self._function = function
@@ -79,15 +80,15 @@ class FunctionVerifier:
         """Call the function and read its answer as a verdict.
 
         Raises:
-            VerifierContractError: If the function returned something else than a verdict, a bool, a finite number or a
-                mapping with a score.
+            VerifierContractError: If the function returned something other than a verdict, a bool, a finite number or a mapping
+                with a score.
         """
         if self.convention.batched:
             return self._judged([completion], [problem])[0]
         return as_verdict(self._called(self.convention, [completion], [problem]), self._function)
 
     def say_convention(self) -> None:
-        """Say in the log how the function is called, once for each function."""
+        """Log how the function is called, once for each function."""
         if not self.convention.is_own:
             plain = self._function.func if isinstance(self._function, functools.partial) else self._function
             _say(getattr(plain, "__module__", ""), str(self.convention))
@@ -95,7 +96,7 @@ class FunctionVerifier:
     def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Call a function that takes batches.
 
-        A function that fails on texts and works on messages, as TRL's functions for chats do, gets messages from then on.
+        A function that fails on texts and works on messages, such as TRL's functions for chats, gets messages from then on.
         """
         try:
             values = self._called(self.convention, completions, problems)
@@ -119,7 +120,7 @@ class FunctionVerifier:
         return self._function(*positional, **named)
 
     def exchanged(self) -> FunctionVerifier:
-        """The same function with completion and reference exchanged."""
+        """The same function with completion and reference swapped."""
         other = copy.copy(self)
         other.convention = self.convention.exchanged()
         return other
@@ -129,13 +130,13 @@ class FunctionVerifier:
 
 
 class BatchFunctionVerifier(FunctionVerifier):
-    """A function that takes batches, as a verifier of batches."""
+    """Wraps a function that takes batches as a batch verifier."""
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i; where the whole batch fails, each is judged alone.
+        """Judge completion i against problem i; if the batch as a whole fails, judge each completion alone.
 
         Raises:
-            VerifierContractError: If what came back is no list of one verdict, bool, number or mapping for each completion.
+            VerifierContractError: If the result is not a list of one verdict, bool, number or mapping for each completion.
         """
         try:
             return self._judged(completions, problems)
@@ -147,7 +148,7 @@ class BatchFunctionVerifier(FunctionVerifier):
             return [verify_one(self, *pair) for pair in zip(completions, problems, strict=True)]
 
     def prefer_messages(self, problem: Problem) -> None:
-        """Use messages if only messages make a difference to the score, as with a function that catches its own errors."""
+        """Use messages if the score varies only with messages, as for a function that catches its own errors."""
         if self.convention.messages:
             return
         other = copy.copy(self)
@@ -165,7 +166,7 @@ class BatchFunctionVerifier(FunctionVerifier):
         try:
             values = self._called(self.convention, [completion], [problem])
             return as_verdicts(values, self._function, 1, none=_not_judged(self._function))[0].score
-        except Exception:  # noqa: BLE001 - how it fails is reported where the function is used
+        except Exception:  # noqa: BLE001 - the failure is reported where the function is used
             return None
 
 
@@ -180,7 +181,7 @@ class BatchObjectVerifier(FunctionVerifier):
         """Judge completion i against problem i.
 
         Raises:
-            VerifierContractError: If what came back is no list of one verdict, bool or number for each completion.
+            VerifierContractError: If the result is not a list of one verdict, bool or number for each completion.
         """
         return as_verdicts(self._verifier.verify_batch(completions, problems), self._verifier, len(problems))
 
@@ -191,22 +192,22 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
     Args:
         function: The function.
         **settled: `completion` and `reference` name the parameters that get them; any other argument goes to the parameter of
-            its name.
+            the same name.
 
     Raises:
-        VerifierContractError: If the parameters don't say what each gets.
+        VerifierContractError: If the parameters' names do not determine their values.
         UnknownNameError: If there is no such parameter.
         UnknownArgumentError: If an argument has no parameter.
     """
     batched = read_convention(function, settled).batched
     verifier = (BatchFunctionVerifier if batched else FunctionVerifier)(function, **settled)
-    if not batched:  # a batch says whether it takes texts or messages
+    if not batched:  # the first batch shows whether the function takes texts or messages
         verifier.say_convention()
     return verifier
 
 
 def convention_of(verifier: Verifier) -> str | None:
-    """How a verifier calls the functions it consists of; None if it has none or all take (completion, problem)."""
+    """How a verifier calls the functions it consists of; None if there are no functions or all take (completion, problem)."""
     said = [str(function.convention) for function in _functions_in(verifier) if not function.convention.is_own]
     return "; ".join(said) or None
 
@@ -238,7 +239,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
     """Check that a function which takes the reference scores the gold of some problem above an empty completion.
 
     Args:
-        verifier: Any verifier; one that is not a function called by its parameters' names passes.
+        verifier: Any verifier; it passes unless it is a function called by its parameters' names.
         problems: The data set; the first `CHECKED_PROBLEMS` are used.
 
     Returns:
@@ -246,7 +247,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
         or was not checked.
 
     Raises:
-        VerifierContractError: If it scores none of them higher, or fails on all.
+        VerifierContractError: If the function scores no gold higher, or fails on all.
     """
     functions = [function for function in _functions_in(verifier) if not function.convention.is_own]
     first = [problems[index] for index in range(min(len(problems), CHECKED_PROBLEMS))] if functions else []
@@ -281,7 +282,7 @@ def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) ->
 
 
 def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], problems: int) -> None:
-    """Refuse a function that scores no gold above nothing, or warn where its format may be another one."""
+    """Refuse a function that scores no gold above an empty completion, or warn if it may expect another format."""
     found = (
         f"{function.convention} scores the gold answer of none of the first {problems} problems above an empty completion: "
         f"{faults[0][1]}"
@@ -300,7 +301,7 @@ def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], p
 
 
 def _check_accepted(function: FunctionVerifier, problem: Problem, answer_format: str | None, accepted: str) -> None:
-    """Refuse a function that accepts golds for the wrong reason: exchanged parameters, or an order of its own in a batch."""
+    """Refuse a function that accepts golds for the wrong reason: its parameters are swapped, or it reorders a batch."""
     gold = gold_completion(problem, answer_format)
     assert gold is not None, "it was accepted"
     convention = function.convention
@@ -320,7 +321,7 @@ def _check_accepted(function: FunctionVerifier, problem: Problem, answer_format:
 
 
 def _exchanged(function: FunctionVerifier, problem: Problem) -> str | None:
-    """The fault of a function that judges whole completions only with completion and reference exchanged; None for others."""
+    """The fault of a function that judges whole completions only if completion and reference are swapped; else None."""
     exchanged = function.exchanged()
     whole = [gold_completion(problem, answer_format) for answer_format in ANSWER_FORMATS[1:]]
     pairs = [(judge, text) for judge in (function, exchanged) for text in whole if text is not None]
@@ -341,7 +342,7 @@ def _is_above(verdict: Verdict, nothing: Verdict) -> bool:
 
 
 def gold_completion(problem: Problem, answer_format: str | None) -> str | None:
-    """A completion with the gold answer, presented in a format; for None, the data set's own completion, if it has one."""
+    """A completion that presents the gold answer in a format; with None, the gold completion of the data set, if it has one."""
     own = problem.metadata.get("gold_completion")
     if answer_format is None:
         return own if isinstance(own, str) else None
@@ -376,7 +377,7 @@ def verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict
 def verify_in_threads(
     verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem], threads: int
 ) -> list[Verdict]:
-    """Judge completion i against problem i as `verify_one` does, several at once.
+    """Judge completion i against problem i as `verify_one` does, several completions at once.
 
     Raises:
         InvalidArgumentError: If the numbers of completions and problems differ.
@@ -402,7 +403,8 @@ def paired(completions: Sequence[str], problems: Sequence[Problem]) -> list[tupl
 def verifier_error(error: BaseException) -> Verdict:
     """Make the verdict for a verifier that broke with this error: score NaN, the error in `detail`.
 
-    After an `UnreadableReferenceError` the detail says `unreadable_reference`, too: another verifier may do better.
+    After an `UnreadableReferenceError` the detail also has `unreadable_reference`: another verifier may be able to use the
+    reference.
     """
     where = traceback.extract_tb(error.__traceback__)
     detail: dict[str, object] = {
@@ -415,10 +417,10 @@ def verifier_error(error: BaseException) -> Verdict:
 
 
 def as_verdict(value: object, source: object) -> Verdict:
-    """Read what a function returned.
+    """Convert what a function returned into a verdict.
 
     Raises:
-        VerifierContractError: If it is no verdict, bool, finite number, or mapping with a score.
+        VerifierContractError: If it is not a verdict, bool, finite number, or mapping with a score.
     """
     if isinstance(value, Verdict):
         return value
@@ -442,10 +444,10 @@ def as_verdict(value: object, source: object) -> Verdict:
 
 
 def as_verdicts(values: object, source: object, count: int, none: Verdict | None = None) -> list[Verdict]:
-    """Read what a verifier of batches returned, in which None may stand for a verdict.
+    """Convert what a batch verifier returned into verdicts; each None in it becomes the verdict `none`, if one is given.
 
     Raises:
-        VerifierContractError: If it is no list of as many verdicts, bools, finite numbers or mappings with a score.
+        VerifierContractError: If it is not a list of `count` verdicts, bools, finite numbers or mappings with a score.
     """
     ordered = isinstance(values, Sized) and isinstance(values, Iterable) and hasattr(values, "__getitem__")
     listed = ordered and not isinstance(values, str | bytes | Mapping)
@@ -465,12 +467,12 @@ def _not_judged(source: object) -> Verdict:
 
 
 def _said(source: object) -> str:
-    """A function by its module and name, anything else as it shows itself."""
+    """A function's module and name; the `repr` of anything else."""
     return f"{source.__module__}.{source.__qualname__}" if inspect.isfunction(source) else repr(source)
 
 
 def _is_finite(number: float) -> bool:
     try:
         return math.isfinite(number)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer that is too large for a float
         return False

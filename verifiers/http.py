@@ -1,4 +1,4 @@
-"""Asking servers over HTTP: what can be read of an answer, and which failures may pass after a while.
+"""Asks servers over HTTP, reads their answers, and tells temporary failures from others.
 
 A `JsonServer` is asked with the standard library. An `OpenAIServer`, which speaks OpenAI's protocol, is asked many questions at
 once, with the package `openai`.
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 BACK_OFF_S = (0.5, 2.0)
-"""Waits before the second and the third try of a `JsonServer`."""
+"""Pauses in seconds before the second and the third attempt of a `JsonServer`."""
 MAX_PAUSE_S = 60.0
-"""Longest pause before an `OpenAIServer` is asked again."""
+"""Longest pause in seconds before an `OpenAIServer` is asked again."""
 Route = Literal["chat", "completions"]
 _ROUTES: dict[Route, str] = {"chat": "/chat/completions", "completions": "/completions"}
 _TEMPORARY = frozenset({408, 409, 425, 429, *range(500, 600)})
@@ -40,11 +40,11 @@ class ServerError(Exception):
     """Why a server gave no answer.
 
     Args:
-        reason: Why, in words.
-        temporary: Whether it may give one a little later.
-        status: The status that it answered with, if it did.
-        pause_s: The seconds that it asks to wait, if it does.
-        connected: Whether a connection was made, which fails where nothing listens at the port; None if that is not known.
+        reason: The reason in words.
+        temporary: Whether the server may give an answer a little later.
+        status: The HTTP status of the server's answer, if there was one.
+        pause_s: The seconds that the server asks to wait, if it does.
+        connected: Whether a connection was made, which fails if nothing listens at the port; None if unknown.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class ServerError(Exception):
 
 
 class _AsItIs(urllib.request.HTTPErrorProcessor):
-    """Answers of any status come back as they are; redirections, which would take the key elsewhere, are not followed."""
+    """Returns answers of any status unchanged; redirections, which would send the key to another server, are not followed."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
@@ -70,14 +70,14 @@ class _AsItIs(urllib.request.HTTPErrorProcessor):
 
 
 class JsonServer:
-    """Takes JSON and answers JSON.
+    """A server that takes JSON and answers with JSON.
 
     Args:
-        url: Where it is asked.
-        what: What it is, for messages: `"reward model server"`.
-        headers: Sent with every question.
-        key: What is kept out of messages, since some servers repeat it.
-        timeout_s: Longest wait for an answer in seconds, at each try.
+        url: The URL to which questions are sent.
+        what: The kind of server, for messages: `"reward model server"`.
+        headers: HTTP headers sent with every question.
+        key: The server's key, which is removed from messages, since some servers repeat it.
+        timeout_s: Longest wait for an answer at each attempt, in seconds.
     """
 
     def __init__(self, url: str, what: str, headers: Mapping[str, str], key: str | None, timeout_s: float) -> None:
@@ -92,7 +92,7 @@ class JsonServer:
         """Ask once.
 
         Raises:
-            ServerError: If no answer came that is JSON, with status 200.
+            ServerError: If no JSON answer with status 200 came.
         """
         status, body = self._post(json.dumps(question).encode())
         if status != http.HTTPStatus.OK:
@@ -126,7 +126,7 @@ def _clean(text: str, key: str | None) -> str:
 
 
 def persistently(ask: Callable[[], T]) -> T:
-    """Ask up to three times, with pauses, as long as the failure may pass.
+    """Ask up to three times, with pauses, as long as the failures are temporary.
 
     Raises:
         ServerError: The last failure.
@@ -148,7 +148,7 @@ def persistently(ask: Callable[[], T]) -> T:
 
 @dataclass(frozen=True)
 class OpenAIServer:
-    """A server that speaks OpenAI's protocol, and how often it is asked.
+    """A server that speaks OpenAI's protocol, and the settings for repeated attempts.
 
     Raises:
         MissingDependencyError: If the package `openai` is not installed.
@@ -157,13 +157,13 @@ class OpenAIServer:
     base_url: str
     api_key: str | None
     attempts: int
-    """Number of times that a question is asked while the failure may pass."""
+    """Maximum number of times that a question is asked if the failures are temporary."""
     backoff_s: float
-    """Pause before the second attempt, doubled for each further one, unless the server names another."""
+    """Pause in seconds before the second attempt, doubled for each further one, unless the server names another pause."""
     timeout_s: float | None
-    """Longest time of an attempt; None for any."""
+    """Longest time of an attempt in seconds; None for no limit."""
     purpose: str
-    """What needs the package, for the error."""
+    """What needs the package `openai`, for the error message."""
 
     def __post_init__(self) -> None:
         try:
@@ -177,10 +177,10 @@ class OpenAIServer:
         return str(redacted(self.base_url))
 
     def client(self) -> AsyncOpenAI:
-        """A client for `ask`, which is closed by `async with`."""
+        """A client for `ask`; use it with `async with`, which closes it."""
         import openai
 
-        # The client wants a key. Without one it would send the variable OPENAI_API_KEY, to whatever server this is.
+        # The client wants a key. Without one it would send the variable OPENAI_API_KEY to this server, whatever it is.
         return openai.AsyncOpenAI(
             base_url=self.base_url, api_key=self.api_key or "none", max_retries=0, timeout=self.timeout_s
         )
@@ -193,14 +193,14 @@ class OpenAIServer:
         read: Callable[[str], T],
         on_failure: Callable[[ServerError], object],
     ) -> T:
-        """Ask one question, again as long as the failure may pass.
+        """Ask one question, and repeat it as long as the failures are temporary.
 
         Args:
             client: The client.
-            route: Kind of the question.
+            route: The kind of question.
             body: Body of the request.
             read: Reads the text of an answer, or raises a `ServerError`.
-            on_failure: Called with every failure; what it raises ends the attempts.
+            on_failure: Called with every failure; an exception that it raises ends the attempts.
 
         Raises:
             ServerError: The last failure.
@@ -250,7 +250,7 @@ class OpenAIServer:
 
 
 def _seconds(header: str | None) -> float | None:
-    """The seconds that a server asks to wait; None if it names none, or a date."""
+    """The seconds that a server asks to wait; None if the header is missing or is a date."""
     try:
         seconds = float(header or "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""The Hugging Face hub and what loads from it: asked once, and quiet."""
+"""Asks the Hugging Face hub only once, and silences the libraries that load from it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Literal
 
 _PATIENCE_S = 10.0
 _UNREACHABLE = {"ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout"}
-"""Names of the errors of a connection, in the libraries that versions of the hub's connect with."""
+"""Names of connection errors, in the libraries that the versions of `huggingface_hub` connect with."""
 
 
 class HubError(OSError):
-    """The hub can't be reached, or has nothing of a name; the message says all."""
+    """The hub can't be reached, or has no such model or data set; the message is complete by itself."""
 
 
 def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"]) -> None:
-    """Ask the hub whether it has a model or a data set, where `transformers` and `datasets` would ask for a minute.
+    """Ask the hub once whether it has a model or a data set; `transformers` and `datasets` would keep asking for a minute.
 
-    Nothing is asked of a path that exists, nor of what the hub's cache holds a part of: that may be loaded without the hub.
+    The hub is not asked about a path that exists or a name of which its cache holds a part: these may load without the hub.
 
     Raises:
-        HubError: If the hub can't be reached, or has nothing of that name that may be read; the message is one line.
+        HubError: If the hub can't be reached, or has nothing readable of that name; the message is one line.
     """
     from huggingface_hub import HfApi, constants
     from huggingface_hub.errors import HFValidationError
@@ -40,7 +40,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
     try:
         if not (Path(constants.HF_HUB_CACHE) / repo_folder_name(repo_id=name, repo_type=repo_type)).exists():
             HfApi().repo_info(name, repo_type=repo_type, timeout=_PATIENCE_S)
-    except Exception as error:  # of the library that connects, which is another with each version of the hub's
+    except Exception as error:  # from the library that connects, which differs between versions of huggingface_hub
         lines = [line for line in str(error).splitlines() if line]
         if lines and type(error).__name__ in _UNREACHABLE:
             raise HubError(
@@ -54,7 +54,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
 
 @contextlib.contextmanager
 def without_loading_bars() -> Iterator[None]:
-    """While the block runs, `transformers` draws no bars and no tables between our lines; bars of downloads stay as they are.
+    """Within the block, keep `transformers` from drawing bars and tables between our lines; download bars stay as they are.
 
     The caller must check for missing weights, since their table is hidden.
     """
@@ -63,7 +63,7 @@ def without_loading_bars() -> Iterator[None]:
 
     shown, downloads_hidden = logging.is_progress_bar_enabled(), are_progress_bars_disabled()
     verbosity = logging.get_verbosity()
-    logging.disable_progress_bar()  # that hides the bars of downloads too
+    logging.disable_progress_bar()  # this also hides download bars
     logging.set_verbosity_error()
     if not downloads_hidden:
         enable_progress_bars()

@@ -1,4 +1,4 @@
-"""A rule, and a judge for what the rule can't decide."""
+"""A rule, and a judge for the completions that the rule can't decide."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ Undecided = Literal["no_answer", "unreadable_reference"]
 
 
 class Hybrid(Composition):
-    """The verdict of a rule, and of a judge only where the rule can't decide.
+    """The verdict of a rule, or of a judge if the rule can't decide.
 
-    The judge is asked where the rule finds `NO_ANSWER`, and where it can't use the problem's reference (a `VERIFIER_ERROR`
+    The judge is asked if the rule finds `NO_ANSWER`, and if it can't use the problem's reference (a `VERIFIER_ERROR`
     with `detail["unreadable_reference"]`). An answer that the rule finds wrong stays wrong, and a rule that broke for another
     reason is a `VERIFIER_ERROR`. `detail["applied"]` is `"rule"` or `"judge"`; evaluations and training runs report the share
-    of both. `detail["parts"]` holds the verdicts of the parts that were asked.
+    of each. `detail["parts"]` holds the verdicts of the parts that were asked.
 
     Args:
         rule: The verifier that is asked first.
-        judge: The verifier that decides what the rule leaves open.
-        when: Where the judge is asked. Without `"no_answer"`, a completion that states no answer scores 0; with it, a policy
-            may learn to state none, so that the judge decides.
+        judge: The verifier that judges the completions that the rule leaves undecided.
+        when: The cases in which the judge is asked. Without `"no_answer"`, a completion that states no answer scores 0; with
+            it, a policy may learn to state no answer, so that the judge decides.
 
     Raises:
-        InvalidArgumentError: If `when` is empty or no list.
+        InvalidArgumentError: If `when` is empty or not a list.
         UnknownNameError: If `when` contains anything else.
     """
 
@@ -46,11 +46,11 @@ class Hybrid(Composition):
 
     @property
     def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """None: the judge is asked about some completions only."""
+        """No parts: the judge is asked about some completions only."""
         return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i; the judge sees only what the rule left open, in one batch."""
+        """Judge completion i against problem i; the judge gets the completions that the rule left undecided, in one batch."""
         rule, judge = self._parts.values()
         asked = [{"rule": verdict} for verdict in verify_batch(rule, completions, problems)]
         rows = [row for row, verdicts in enumerate(asked) if self._is_undecided(verdicts["rule"])]

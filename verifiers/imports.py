@@ -1,4 +1,4 @@
-"""Importing what a user names as `module:attribute`."""
+"""Imports objects that a user names as `module:attribute`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def is_attribute_path(text: str) -> bool:
 
 
 def import_attribute(path: str, kind: str) -> object:
-    """Import what `module:attribute` names, where the module may also be in the current folder, or be the path of a file.
+    """Import what `module:attribute` names, where the module may also be in the current folder, or given as a file's path.
 
     The current folder, or the file's folder, is appended to `sys.path`, so that it hides no installed module.
 
     Args:
         path: Such as `"my_verifiers:strict"` or `"rewards/mine.py:strict"`; the attribute may have dots.
-        kind: What is named, for messages: `"verifier"`.
+        kind: The kind of object that is named, for messages: `"verifier"`.
 
     Raises:
-        InvalidArgumentError: If `path` has another form, or the module raised while it was imported; the message has its
-            exception, file and line.
+        InvalidArgumentError: If `path` has another form, or the module raised an exception while it was imported; the message
+            has the exception, file and line.
         UnknownNameError: If there is no such module or attribute.
         MissingDependencyError: If the module says that it needs a package which is not installed.
     """
@@ -74,14 +74,14 @@ def import_attribute(path: str, kind: str) -> object:
 
 
 def _advice(module: str, attribute: str) -> str:
-    """How a file was meant, where only its name is missing a part."""
+    """Advice on how to name a file, if only a part of its name is missing."""
     if module.endswith(_FILE):
         return f": name what is in the file, as in {module}:name"
     return f": did you mean {module}{_FILE}:{attribute or 'name'}?" if Path(module + _FILE).is_file() else ""
 
 
 def _module_of(file: Path) -> ModuleType:
-    """The module in a file: under the file's name where that imports this very file, else under a name of its own."""
+    """The module in a file: under the file's name if importing this name loads the same file, else under a separate name."""
     known = sys.modules.get(file.stem)
     if known is None and file.stem.isidentifier():
         spec = importlib.util.find_spec(file.stem)
@@ -104,7 +104,7 @@ def _module_of(file: Path) -> ModuleType:
 
 
 def _is_own(value: object, module: str) -> bool:
-    """Whether a module defines a value that a path may name: a class, a function, or an object that is called or indexed."""
+    """Whether a module defines a value that a path may name: a class, a function, or an object to call or index."""
     if hasattr(value, "__qualname__"):
         return f"{value.__module__}.".startswith(f"{module}.")
     serves = callable(value) or hasattr(value, "__getitem__")
@@ -116,7 +116,7 @@ _OWN = tuple(str(Path(__file__).resolve().parents[1] / name) + os.sep for name i
 
 
 def _cause(error: BaseException) -> str:
-    """An exception in one line, with the file and the line it comes from; of the user's code, if that has part in it."""
+    """An exception in one line, with the file and line where it was raised, or the last line of the user's code before that."""
     if isinstance(error, SyntaxError):  # raised by the compiler, not by a line of the module
         return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)

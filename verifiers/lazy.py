@@ -1,4 +1,4 @@
-"""Lazy faces: packages whose public names load when they are first used."""
+"""Lazy packages: their public names load when they are first used."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ def lazy_face(
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
     """Make `__getattr__`, `__dir__` and `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
 
-    Type checkers read those imports, and so does this function, so that there is one list of names.
+    Type checkers and this function read the same imports, so that there is only one list of names.
 
     Args:
         package: The package's `__name__`.
-        extras: The extra of this distribution that installs each package which may be missing, such as `{"torch": "train"}`.
-            A name that needs a missing one raises a `MissingDependencyError`.
+        extras: For each package that may be missing, the extra of this distribution that installs it, such as
+            `{"torch": "train"}`. A name that needs a missing package raises a `MissingDependencyError`.
     """
     module = sys.modules[package]
     homes = _homes(package)
@@ -55,7 +55,7 @@ class _Deferred(ModuleType):
         self._needed_by = (name, extra, user)
 
     def __getattr__(self, name: str) -> object:
-        # Nothing is kept here, so that an attribute that somebody replaces in the module is replaced for all.
+        # Nothing is cached here, so that replacing an attribute of the module takes effect everywhere.
         module = sys.modules.get(self.__name__) or self._imported()
         return getattr(module, name)
 
@@ -69,18 +69,18 @@ class _Deferred(ModuleType):
 
 
 def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
-    """A stand-in for a module, which imports it when an attribute of it is first used.
+    """A stand-in for a module, which imports the module when one of its attributes is first used.
 
     Args:
         name: The module.
         extra: The extra of this distribution that installs it.
-        user: What needs it, for the `MissingDependencyError` that is raised if it is not there.
+        user: What needs the module, for the `MissingDependencyError` that is raised if it is not installed.
     """
     return sys.modules.get(name) or _Deferred(name, extra, user)
 
 
 def _homes(package: str) -> dict[str, str]:
-    """The module of each name that a package imports for type checkers; the package itself for a module in it."""
+    """The module of each name that a package imports for type checkers; if the name is a module of the package, the package."""
     spec = sys.modules[package].__spec__
     loader = None if spec is None else spec.loader
     source = loader.get_source(package) if isinstance(loader, InspectLoader) else None

@@ -13,23 +13,23 @@ LengthUnit = Literal["characters", "words"]
 
 
 class LengthPenalty:
-    """A penalty for length: 0 up to `free`, then falling in a straight line to `-penalty` at `limit`, and no further.
+    """A penalty for length: 0 up to `free`, then falling linearly to `-penalty` at `limit`, and constant beyond.
 
-    The shape is DAPO's (Yu et al. 2025, arXiv:2503.14476, equation 13), which counts tokens. A verifier sees text, so this
-    one counts characters, or words between white space; a penalty by the policy's own tokens is the truncation
-    `soft-overlong` of the training configuration. `detail["length"]` is the length.
+    The shape is DAPO's (Yu et al. 2025, arXiv:2503.14476, equation 13), which counts tokens. A verifier sees text, so this one
+    counts characters, or words between white space. To penalise the policy's own tokens, use the truncation `soft-overlong` of
+    the training configuration. `detail["length"]` is the length.
 
-    The verdict is `SCORED`, and at most 0. In a sum with a verifier, keep `penalty` times its weight below what a right answer
-    pays, or short wrong answers may score higher than long right ones.
+    The verdict is `SCORED`, and its score is at most 0. In a sum with a verifier, keep `penalty` times its weight below the
+    score of a right answer, or short wrong answers may score higher than long right ones.
 
     Args:
         free: Length up to which nothing is subtracted.
-        limit: Length from which on the whole penalty is.
-        penalty: The most that is subtracted.
-        unit: What is counted.
+        limit: Length from which on the whole penalty is subtracted.
+        penalty: The largest amount that is subtracted.
+        unit: The unit of length.
 
     Raises:
-        InvalidArgumentError: If the limit is not above `free`, one of them is no whole number of at least 0, or the penalty
+        InvalidArgumentError: If the limit is not above `free`, one of them is not a whole number of at least 0, or the penalty
             is not positive and finite.
         UnknownNameError: If there is no such unit.
     """

@@ -41,8 +41,8 @@ def parse_number(text: str) -> Fraction | None:
     """Read a literal number exactly: `-7`, `0.50`, `3/4`, `1,234.5` or `6.02e23`.
 
     Returns:
-        The value; None if the text is no literal number, divides by zero, or is longer than `MAX_LITERAL_LENGTH` or
-        `MAX_EXPONENT` allow. A compound expression such as `1+2` or `1/2/3` is no literal.
+        The value; None if the text is not a literal number, divides by zero, or exceeds `MAX_LITERAL_LENGTH` or `MAX_EXPONENT`.
+        A compound expression such as `1+2` or `1/2/3` is not a literal.
     """
     match = _LITERAL.fullmatch(text.translate(_ASCII)) if len(text) <= MAX_LITERAL_LENGTH else None
     if match is None:
@@ -64,25 +64,25 @@ def _whole(digits: str) -> int:
 
 @dataclass(frozen=True)
 class NumericVerifier:
-    r"""A completion is correct when its answer is a literal number of the reference's value.
+    r"""A completion is correct when its answer is a literal number with the reference's value.
 
     `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion.
-    After an equals sign only what follows the last one counts. Words, units, currency and percent signs around the number are
-    passed over, and so are calculator annotations (`<<3+4=7>>`).
+    Of an equation, only the side after the last equals sign counts. Words, units, currency and percent signs around the number
+    are ignored, and so are calculator annotations (`<<3+4=7>>`).
 
     Three things never count as an answer and are `INCORRECT`: part of a compound expression (`37+58`, `2 1/2`, `5 million`,
-    `3\sqrt{2}`, `2x`), a negated number ("not 95"), and one of several offered ("5 or 6"). A completion without a digit is
-    `NO_ANSWER`. For expressions, and LaTeX other than `\frac{1}{2}`, use the `"math"` verifier.
+    `3\sqrt{2}`, `2x`), a negated number ("not 95"), and a number offered with alternatives ("5 or 6"). A completion without a
+    digit is `NO_ANSWER`. For expressions, and LaTeX other than `\frac{1}{2}`, use the `"math"` verifier.
 
-    The reference is an int, a float (taken as its shortest decimal form), a fraction, a `Decimal` or a literal as text.
+    The reference is an int, a float (read in its shortest decimal form), a fraction, a `Decimal` or a literal as text.
 
     Args:
         rel_tol: Largest accepted distance, relative to the reference.
-        abs_tol: Largest accepted distance. The wider of both counts; by default the values must be equal.
-        literal_only: The place of the answer, or the last line where none is marked, holds nothing but the literal.
-        whole: The whole completion is the literal and nothing else, white space around it aside.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-        asked: The form of marks that the prompt asks for, which is preferred to any other.
+        abs_tol: Largest accepted distance. The wider of both tolerances applies; by default the values must be equal.
+        literal_only: Whether the place of the answer (the last line if nothing is marked) must hold nothing but the literal.
+        whole: Whether the whole completion must be the literal, apart from white space around it.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
+        asked: Form of mark that the prompt asks for; answers in this form are preferred to all others.
 
     Raises:
         InvalidArgumentError: If a tolerance is not a finite number of at least 0, or another argument has the wrong type.
@@ -103,8 +103,8 @@ class NumericVerifier:
         """Judge one completion.
 
         Raises:
-            InvalidArgumentError: If the completion is no text.
-            UnreadableReferenceError: If the reference is no literal number.
+            InvalidArgumentError: If the completion is not text.
+            UnreadableReferenceError: If the reference is not a literal number.
         """
         if not isinstance(completion, str):
             raise InvalidArgumentError(f"a completion must be a string, got {completion!r} for problem {problem.id!r}")
@@ -120,7 +120,7 @@ class NumericVerifier:
         return Verdict.of(outcome, answer.text)
 
     def preferring(self, form: Form) -> NumericVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless another is set."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked or self.whole else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
@@ -153,7 +153,7 @@ def _reference(problem: Problem) -> Fraction:
     reference = problem.reference
     number: Fraction | None = None
     if isinstance(reference, bool):
-        number = None  # a bool is an int to Python, and no number to a reader
+        number = None  # a bool is an int in Python, but not a number to a reader
     elif isinstance(reference, Rational):
         number = Fraction(reference)
     elif isinstance(reference, float | Decimal) and math.isfinite(reference):
@@ -169,7 +169,7 @@ def _reference(problem: Problem) -> Fraction:
 
 
 class _Candidate(NamedTuple):
-    """A place that should hold the answer, and why it cannot count, if so."""
+    """A place that should hold the answer, and the reason if it cannot count."""
 
     text: str
     objection: str = ""
@@ -182,7 +182,7 @@ def _only(text: str) -> _Candidate | None:
 _TEX_FRACTION = re.compile(
     rf"(?<![\w)}}\].])(?<![\d)}}\].]\s)(?<!\b\w\s)\\[dt]?frac\s*\{{\s*({_INTEGER})\s*\}}\s*\{{\s*({_INTEGER})\s*\}}(?!\s*[\w\\({{^/*])"
 )
-"""A fraction of two whole numbers that is part of nothing larger, such as `2\\frac{1}{2}`."""
+"""A fraction of two whole numbers that is not part of a larger expression, such as `2\\frac{1}{2}`."""
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
@@ -196,7 +196,7 @@ _DECLINED = re.compile(REFUSALS.pattern, re.IGNORECASE)
 
 
 def _last_line_with_digit(text: str) -> tuple[str, str]:
-    """The last line that holds a digit, and what stands below it; at most some hundred characters of each."""
+    """The last line that contains a digit, and the text below it; at most some hundred characters of each."""
     digit = max(text.rfind(sign) for sign in "0123456789")
     end = text.find("\n", digit)
     line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]
@@ -205,12 +205,12 @@ def _last_line_with_digit(text: str) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class _Literals(Kind[_Candidate]):
-    """Candidates for a numeric answer: any text that holds a digit."""
+    """Candidates for a numeric answer: any text that contains a digit."""
 
     verifier: NumericVerifier
 
     def read(self, content: str, form: Form) -> _Candidate | None:
-        """The number of a content, and what is wrong with it."""
+        """The number in a content, and the objection to it."""
         if not _DIGIT.search(content):
             return None
         if form == "number":
@@ -228,7 +228,7 @@ class _Literals(Kind[_Candidate]):
         return _first_number(after_verb(plain) if form == "phrase" else plain)
 
     def same(self, first: _Candidate, second: _Candidate) -> bool:
-        """Whether two are the same number."""
+        """Whether two candidates are the same number."""
         return self.verifier.same_answer(first.text, second.text, _NO_PROBLEM) and bool(first.objection) == bool(
             second.objection
         )
@@ -250,7 +250,7 @@ _SEPARATOR = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,!;: ])(?=[0-9]{3}(?![0-9]))")
 
 
 def _typeset(plain: str) -> str:
-    """A text with degrees and separators of thousands as signs, where TeX writes them by commands."""
+    """Replace TeX's commands for degrees and for separators of thousands by plain signs."""
     if "\\" not in plain and "{,}" not in plain:
         return plain
     return _DEGREES.sub("°", _SEPARATOR.sub(",", plain))
@@ -291,7 +291,7 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 
 
 def _is_negative(words: list[str], at: int) -> bool:
-    """Whether a word is the sign of the number behind it: `negative 12`, and `minus 12` with nothing to subtract from."""
+    """Whether the word before a number is its sign: `negative 12`, and `minus 12` with nothing to subtract from."""
     sign = words[at - 1].lower().lstrip(_WRAPPING) if at else ""
     return sign == "negative" or (sign == "minus" and (at == 1 or words[at - 2].lower() in _BEFORE_A_VALUE))
 
@@ -315,7 +315,7 @@ def _objection(words: list[str], at: int) -> str:
 
 
 def _are_equal(one: str, other: str) -> bool:
-    """Whether two words are numbers of one value, of which one may be a percentage."""
+    """Whether two words are numbers with the same value; one of them may be a percentage."""
     values = []
     for word in (one, other):
         value = parse_number(word.lstrip(_WRAPPING).rstrip(_CLOSING))
@@ -324,7 +324,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
-    """Say that the number is one of several values offered; empty if it is not."""
+    """Say that the number is one of several values that are offered; empty if it is the only one."""
     for other in (which - 1, which + 1):
         if 0 <= other < len(numbers):
             low, high = sorted((numbers[which], numbers[other]))

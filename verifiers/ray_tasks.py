@@ -23,9 +23,9 @@ from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64
-"""Number of oldest tasks to wait on: Ray starts tasks in order, and looking at a task takes time."""
+"""Number of oldest tasks to wait for: Ray starts tasks in order, and checking a task takes time."""
 _CONNECT_S = 10.0
-"""Seconds in which a cluster has to answer."""
+"""Seconds within which a cluster has to answer."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Variable that Ray reads when it is imported; "0" makes a Ray that is started here listen on the loopback interface only."""
 
@@ -38,8 +38,8 @@ class RayVerifier:
 
     Each worker makes the verifier once and keeps it. A chunk whose worker or node dies is sent again, `retries` times, and is
     then cut in two halves, which are sent in the same way: in the end a completion that kills its worker is alone in its chunk.
-    It is a `VERIFIER_ERROR`, and the other completions have their verdicts. Nothing ends a task that hangs: if a verifier has
-    no deadline of its own, let `of` be a `with_timeout`.
+    This completion is a `VERIFIER_ERROR`, and the others get their verdicts. Nothing ends a task that hangs: if a verifier has
+    no deadline, wrap it in `with_timeout`.
 
     Unless the process is connected to Ray already, `address` or the environment variable RAY_ADDRESS names a cluster, which
     must have the same version of this package on its nodes. Without either, Ray is started on this machine alone: it listens
@@ -48,19 +48,19 @@ class RayVerifier:
     Sending a completion costs more time than a cheap verifier takes: see `docs/verification-at-scale.md`.
 
     Args:
-        of: The verifier, or a pair of it and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the workers,
-            so a name is best; an object has to be picklable.
+        of: The verifier, or a pair of a verifier and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the
+            workers, so it is best given by name; an object has to be picklable.
         chunk: Number of completions in a task.
-        retries: How often a chunk is sent again after its worker or node died, before it is cut in two.
-        cpus: Number of cores that Ray reserves for a task. Ray does not keep a task from using more, so reserve as many as the
-            verifier has processes.
-        address: Address of the cluster, such as `"10.0.0.1:6379"`, or `"auto"` for the one that runs on this machine.
+        retries: How often a chunk whose worker or node died is sent again before it is cut in two.
+        cpus: Number of cores that Ray reserves for a task. Ray does not keep a task from using more cores, so reserve as many
+            as the verifier has processes.
+        address: Address of the cluster, such as `"10.0.0.1:6379"`, or `"auto"` for the cluster that runs on this machine.
         dashboard: Whether to start the dashboard if Ray is started here.
 
     Raises:
         MissingDependencyError: If Ray is not installed.
         InvalidArgumentError: If the verifier can't be sent to another process or made there, an argument is out of range, the
-            cluster can't be reached or has another version of this package, or the process is connected to another one.
+            cluster can't be reached or has another version of this package, or the process is connected to another cluster.
         UnknownNameError: If there is no such verifier.
     """
 
@@ -82,7 +82,7 @@ class RayVerifier:
         self._retries = retries
         self._recipe = recipe(*part_spec(of))
         self._ray = _connected(address, dashboard=dashboard)
-        # Ray's own retries are unlimited where a task ran out of memory, which may be the completion's doing.
+        # Ray itself retries without limit if a task runs out of memory, which the completion may have caused.
         self._judge = self._ray.remote(_judge).options(num_cpus=cpus, max_retries=0)
         self._check_workers(cpus)
 
@@ -95,7 +95,7 @@ class RayVerifier:
         return self.verify_batch([completion], [problem])[0]
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, chunks at the same time.
+        """Judge completion i against problem i; chunks are judged at the same time.
 
         Raises:
             VerifierContractError: If the verifier returned something that is not a verdict.
@@ -103,7 +103,7 @@ class RayVerifier:
         return _Batch(self._ray, self._judge, self._recipe, self._retries, completions, problems).judged(self._chunk)
 
     def _check_workers(self, cpus: float) -> None:
-        """Make the verifier in one worker, so that one which can't be made is refused at once."""
+        """Make the verifier in one worker, so that a verifier which can't be made is refused at once."""
         most = max((node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
         if cpus > most:
             raise InvalidArgumentError(
@@ -125,7 +125,7 @@ class RayVerifier:
             raise error_like(*error)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, connects to Ray by itself."""
+        """A copied or unpickled verifier connects to Ray by itself."""
         return functools.partial(type(self), **self._arguments), ()
 
     def __repr__(self) -> str:
@@ -134,14 +134,14 @@ class RayVerifier:
 
 @dataclass(frozen=True, slots=True)
 class _Chunk:
-    """Some rows of a batch, and how often they were sent."""
+    """Some rows of a batch, and how often they have been sent."""
 
     rows: range
     sent: int = 0
 
 
 class _Batch:
-    """One batch on its way: which chunks are out, and the verdicts that came back."""
+    """A batch in progress: the chunks that were sent, and the verdicts that came back."""
 
     def __init__(
         self,
@@ -176,7 +176,7 @@ class _Batch:
                 for ready in self._ray.wait(oldest, num_returns=1)[0]:
                     self._receive(ready, self._out.pop(ready))
         finally:
-            for task in self._out:  # after an interrupt or an error; force ends what is running
+            for task in self._out:  # after an interrupt or an error; force ends running tasks
                 self._ray.cancel(task, force=True)
         return [self._verdicts[row] for row in rows]
 
@@ -184,7 +184,7 @@ class _Batch:
         completions, problems = ([of[row] for row in chunk.rows] for of in (self._completions, self._problems))
         try:
             task = self._judge.remote(self._recipe, completions, problems)
-        except Exception as error:  # noqa: BLE001 - pickling runs what any class brings along
+        except Exception as error:  # noqa: BLE001 - pickling runs code of any class
             self._split(chunk, verifier_error(error))
         else:
             self._out[task] = _Chunk(chunk.rows, chunk.sent + 1)
@@ -192,7 +192,7 @@ class _Batch:
     def _receive(self, task: Any, chunk: _Chunk) -> None:
         try:
             reply = self._ray.get(task)
-        except self._ray.exceptions.RayTaskError as error:  # the code raised, and would again
+        except self._ray.exceptions.RayTaskError as error:  # the code raised, and would raise again
             self._split(chunk, Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": _last_line(error)}))
         except self._ray.exceptions.RayError as error:
             if chunk.sent <= self._retries:
@@ -205,7 +205,7 @@ class _Batch:
             self._verdicts.update(zip(chunk.rows, reply, strict=True))
 
     def _split(self, chunk: _Chunk, verdict: Verdict) -> None:
-        """Send the halves of a chunk; a completion that is alone in it has the verdict."""
+        """Send the halves of a chunk; a single completion gets the given verdict."""
         middle = len(chunk.rows) // 2
         if middle:
             self._send(_Chunk(chunk.rows[:middle]))
@@ -220,7 +220,7 @@ def _lost(chunk: _Chunk, error: Exception) -> Verdict:
 
 
 def _last_line(error: Exception) -> str:
-    """The last cause in Ray's traceback, or what there is of a message."""
+    """The last cause in Ray's traceback; the error's class if it has no message."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1].strip()}" if lines else type(error).__name__
 
@@ -253,12 +253,12 @@ def _connected(address: str | None, *, dashboard: bool) -> Any:
 
 
 _joined: set[str] = set()
-"""Names of the cluster that this process is connected to, which Ray knows by its own."""
+"""Addresses given for the cluster that this process is connected to, which Ray knows by its own address."""
 _QUIET = {"logging_level": "warning", "log_to_driver": False}
 
 
 def _join(ray: Any, address: str) -> None:
-    """Connect to a cluster. Where nobody answers, Ray itself would try for minutes."""
+    """Connect to a cluster. If no cluster answers, Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if "://" not in address and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
@@ -282,7 +282,7 @@ def _verifier_of(recipe: str) -> Verifier:
 
 
 def _prepare(recipe: str) -> tuple[str, _Failed | None]:
-    """The version of this package here, and what went wrong in making the verifier."""
+    """The version of this package on this node, and the error that was raised while making the verifier, if any."""
     try:
         _verifier_of(recipe)
     except Exception as error:  # noqa: BLE001 - sent to the caller, which raises it
@@ -291,7 +291,7 @@ def _prepare(recipe: str) -> tuple[str, _Failed | None]:
 
 
 def _judge(recipe: str, completions: list[str], problems: list[Problem]) -> list[Verdict] | _Failed:
-    """The verdicts on a chunk, or what the caller has to raise."""
+    """The verdicts on a chunk, or the error that the caller has to raise."""
     try:
         return verify_batch(_verifier_of(recipe), completions, problems)
     except VerifierContractError as error:

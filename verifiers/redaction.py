@@ -1,7 +1,7 @@
-"""Secrets, such as the key of a server: what records show in their place.
+"""Secrets, such as the key of a server, and what records show instead of them.
 
-`secret` reads one from an environment variable, so that it stands on no command line; `redacted` is what is written of
-settings.
+`secret` reads a secret from an environment variable, so that it is not on a command line; `redacted` gives settings without
+secrets.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SECRET_NAME = re.compile(
     r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|passphrase|pwd|auth|authorization|credentials?|bearer"
     r"|cookie|(api|auth|access|bearer|refresh|hf)_?token)(_|$)|^token$|_key$"
 )
-"""Names of settings that hold secrets. Not `eos_token`, `max_new_tokens` and the like, which are about text."""
+"""Names of settings that hold secrets. Not `eos_token`, `max_new_tokens` and the like, which concern tokens of text."""
 _URL_PASSWORD = re.compile(r"(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
 """Name and password in an address, as in `http://name:password@host`."""
 _URL_SECRET = re.compile(r"(?<=[?&])([\w.-]+)=([^\s&#]+)")
@@ -27,13 +27,13 @@ _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
 
 class Secret(str):
-    """Text of an environment variable; in messages and records it is the variable's name, as `env:NAME`."""
+    """Text of an environment variable; messages and records show the variable's name instead, as `env:NAME`."""
 
     __slots__ = ("source",)
     source: str
 
     def __new__(cls, text: str, source: str) -> Secret:
-        """Take the text, and what is shown in its place."""
+        """Take the text, and the name that is shown instead of it."""
         made = super().__new__(cls, text)
         made.source = source
         return made
@@ -46,10 +46,10 @@ class Secret(str):
 
 
 def secret(value: Any) -> Any:
-    """Replace every text `env:NAME` in a setting, in lists and mappings too, by what the environment variable holds.
+    """Replace every text `env:NAME` in a setting, in lists and mappings too, by the value of the environment variable.
 
     Raises:
-        InvalidArgumentError: If there is no such variable.
+        InvalidArgumentError: If the environment variable is not set.
     """
     if isinstance(value, Mapping):
         return {name: secret(setting) for name, setting in value.items()}
@@ -66,7 +66,7 @@ def secret(value: Any) -> Any:
 
 
 def redacted(value: Any) -> Any:
-    """Give settings as records may hold them.
+    """Give settings in the form that records may hold.
 
     The values of secret names and of environment variables are left out, as are passwords and secret parameters in addresses.
     """

@@ -7,7 +7,7 @@ A name, however it is given (registered, `module:attribute`, an entry point, or 
 * any other callable is the verifier itself, called by the names of its parameters, as `verifiers.functions` says.
 
 A verifier of any kind may return a `Verdict`, a bool, a finite number or a mapping with a score; the verifier that `make`
-returns turns it into a verdict.
+returns converts this result into a verdict.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ CallableT = TypeVar("CallableT", bound=Callable[..., object])
 _FACTORY = "__builds_a_verifier__"
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
-# Names to "module:attribute", so that naming a verifier does not import the others.
+# Each name with its "module:attribute", so that naming a verifier does not import the others.
 _BUILT_IN = {
     "by_metadata": "verifiers.composition:ByMetadata",
     "choice": "verifiers.choice:ChoiceVerifier",
@@ -116,12 +116,12 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
 
     Args:
         spec: A registered name or one of the entry-point group `"rlvr_envs.verifiers"`; `"module:attribute"`, where the module
-            may also be in the current folder, or a path that ends in `.py`; a file that describes one, `.toml` or `.json` (see
-            `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked with
-            `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
+            may also be in the current folder, or a path that ends in `.py`; a `.toml` or `.json` file that describes a verifier
+            (see `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked
+            with `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
             `verifiers.functions`).
         **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
-            them, and any other argument goes to the parameter of its name.
+            them, and any other argument goes to the parameter of the same name.
 
     Returns:
         The verifier; a verifier from outside this package is wrapped, so that its result becomes a `Verdict`.
@@ -174,16 +174,16 @@ def check_spec(spec: VerifierSpec, arguments: Mapping[str, object]) -> None:
         _check_arguments(target, repr(spec), dict(arguments))
     for value in arguments.values():
         for part in value if isinstance(value, list) else [value]:
-            match part:  # a verifier made of verifiers names them so
+            match part:  # the form in which a verifier made of verifiers names its parts
                 case (str(name), dict(written)):
                     check_spec(name, written)
 
 
 def _built(target: object, name: str, arguments: dict[str, object]) -> object:
-    """A verifier made of a class or factory.
+    """A verifier made by a class or factory.
 
     Raises:
-        UnknownArgumentError: If that does not take the arguments; also a `TypeError`.
+        UnknownArgumentError: If the class or factory does not take the arguments; also a `TypeError`.
     """
     _check_arguments(target, name, arguments)
     return cast("Callable[..., object]", target)(**arguments)
@@ -224,7 +224,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """A verifier that returns verdicts: this package's own verifiers as they are, any other called by its convention."""
+    """A verifier that returns verdicts: this package's own are returned unchanged, any other is called by its convention."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "
@@ -249,11 +249,11 @@ def _is_ours(verifier: object) -> bool:
 
 
 def preferring(verifier: Verifier, form: Form | None) -> Verifier:
-    """A verifier that prefers answers in the form that a prompt asks for; the verifier itself if it knows no forms.
+    """Make a verifier prefer answers in the form that a prompt asks for; a verifier that knows no forms is returned unchanged.
 
     Args:
-        verifier: Any verifier; one that knows forms has a method `preferring(form)`.
-        form: A form of `verifiers.completion`; None if the prompt asks for none.
+        verifier: Any verifier; a verifier that knows forms has a method `preferring(form)`.
+        form: A form of `verifiers.completion`; None if the prompt asks for no form.
     """
     prefer = getattr(verifier, "preferring", None)
     return verifier if form is None or prefer is None else cast("Verifier", prefer(form))
@@ -262,11 +262,11 @@ def preferring(verifier: Verifier, form: Form | None) -> Verifier:
 def verify_batch(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     """Judge completion i against problem i; an exception of the verifier becomes a `VERIFIER_ERROR` verdict.
 
-    Nothing that breaks inside a verifier is scored 0: the verdict's score is NaN and its detail holds the error.
+    An error inside a verifier is never scored 0: the verdict's score is NaN and its detail holds the error.
 
     Raises:
-        VerifierContractError: If what came back is no list of one verdict for each completion.
-        InvalidArgumentError: If there are not as many completions as problems.
+        VerifierContractError: If the result is not a list of one verdict for each completion.
+        InvalidArgumentError: If the numbers of completions and problems differ.
     """
     pairs = paired(completions, problems)
     verdicts = _verify_all(verifier, completions, problems)
@@ -298,7 +298,7 @@ def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: obj
     Args:
         spec: As for `make`.
         completion: What the policy wrote.
-        reference: What the verifier compares with, such as a gold answer.
+        reference: The reference, such as a gold answer.
         **kwargs: As for `make`.
     """
     reusable = isinstance(spec, str) and not kwargs and not is_verifier_file(spec)  # a file may change
@@ -308,5 +308,5 @@ def verify(spec: VerifierSpec, completion: str, reference: object, **kwargs: obj
 
 @functools.lru_cache(maxsize=32)
 def _named(name: str) -> Verifier:
-    # Verifiers may hold worker processes, so repeated one-liners share one.
+    # Verifiers may hold worker processes, so repeated one-liners share one verifier.
     return make(name)

@@ -1,4 +1,4 @@
-"""Scores from a learned reward model: any `transformers` sequence classifier with one logit."""
+"""Scores texts with a learned reward model: any `transformers` sequence classifier with one logit."""
 
 from __future__ import annotations
 
@@ -42,48 +42,51 @@ _PLACEHOLDER = re.compile(r"\{(prompt|completion)\}")
 
 class _Scorer(Protocol):
     def scores(self, texts: Sequence[list[int]]) -> list[Verdict]:
-        """The logit of each text of tokens, as a verdict."""
+        """The logit of each tokenised text, as a verdict."""
 
 
 class RewardModelVerifier:
     """The one logit of a sequence classifier over prompt and completion, as a `SCORED` verdict.
 
     With a `template`, the model scores the filled-in template. Otherwise it scores a chat, in which the completion follows the
-    prompt as the assistant's message, or a text, in which the completion directly follows the prompt. In a chat, a prompt of
-    text becomes the user's message, so it is scored like the same prompt in a message. A text that begins with the tokenizer's
-    start token gets no second one.
+    prompt as the assistant's message, or a text, in which the completion directly follows the prompt. In a chat, a plain-text
+    prompt becomes the user's message, so it is scored like the same prompt in a message. A text that begins with the
+    tokenizer's start token gets no second start token.
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
-    pooled as the model would pool it alone. Causal models, in which no token sees a later one, get texts of about one length
-    together, padded on the right. For other models only texts of equal length in tokens share a forward pass, and models that
-    `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
+    pooled as if the model were given it alone. For causal models, in which no token sees a later one, texts of similar length
+    are padded on the right and share a forward pass. For other models, only texts of equal length in tokens share a forward
+    pass, and models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 
-    A text of more tokens than the model takes is not cut: its verdict is a `VERIFIER_ERROR` that names both numbers. A text
-    without tokens and a logit that is not finite are `VERIFIER_ERROR` too.
+    A text with more tokens than the model accepts is not cut: its verdict is a `VERIFIER_ERROR` that states both numbers. A
+    text without tokens and a logit that is not finite are `VERIFIER_ERROR` too.
 
     With `server` the model runs in `vllm serve MODEL --runner pooling`; only its configuration and tokenizer are loaded here.
     A text that the server does not score is a `VERIFIER_ERROR` with the cause; temporary failures are retried twice.
 
     Args:
         model: A name or folder for `AutoModelForSequenceClassification`; or a model, which is set to evaluation mode and
-            moved to `device`. With a server, the name under which it serves the model.
-        tokenizer: A name, a folder or a tokenizer; by default the one of the model's name or folder. If the server's name for
-            the model differs from its name on the hub or its folder, give the latter here.
-        batch_size: Most texts in one forward pass, or most requests at the server at a time.
-        max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
-        device: Where to run, as for `verifiers.devices.choose_device`. By default a model stays where it is, and a name is
-            loaded to the GPU if there is one. On the CPU the model computes in 32-bit floats, elsewhere in its own type.
+            moved to `device`. With a server, the model's name on the server.
+        tokenizer: A name, a folder or a tokenizer; by default, the tokenizer with the model's name or in its folder. If the
+            model's name on the server is not its name on the hub or its folder, give the hub's name or the folder here.
+        batch_size: Maximum number of texts in a forward pass, or of concurrent requests to the server.
+        max_tokens: Maximum number of tokens of a text; by default, the limit stated by the model's configuration and the
+            tokenizer.
+        device: Where to run, as for `verifiers.devices.choose_device`. By default, a model object stays on its device, and a
+            named model is loaded to the GPU if there is one. On the CPU the model computes in 32-bit floats, elsewhere in its
+            own type.
         format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines;
             `"auto"`: as a chat if the tokenizer has a template.
-        template: In place of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
+        template: Instead of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
             lines.
-        server: Address of a vLLM server (0.32 or later), such as http://localhost:8000, whose `/pooling` endpoint is asked.
+        server: Address of a vLLM server (0.32 or later) whose `/pooling` endpoint scores the texts, such as
+            http://localhost:8000.
         api_key: The server's key, or `env:NAME` to read it from an environment variable; by default VLLM_API_KEY, if it is set.
         timeout_s: Maximum wait for the server's answer in seconds, for each attempt; 60 by default.
 
     Raises:
         InvalidArgumentError: If nothing can be loaded from the name, the model has more than one logit, scores each token or
-            has no trained head, the tokenizer or its chat template is missing, or another argument is out of range.
+            has no trained head, the tokenizer or its chat template is missing, or another argument is invalid.
         MissingDependencyError: If transformers, or torch for a model without a server, are not installed.
     """
 
@@ -141,7 +144,7 @@ class RewardModelVerifier:
         """Score completion i on problem i.
 
         Raises:
-            InvalidArgumentError: If a prompt is messages, the format `"auto"`, and there is no chat template.
+            InvalidArgumentError: If a prompt consists of messages, the format is `"auto"`, and there is no chat template.
         """
         texts = [self.tokens(*pair) for pair in zip(completions, problems, strict=True)]
         fits = [0 < len(tokens) <= self.max_tokens for tokens in texts]
@@ -155,7 +158,7 @@ class RewardModelVerifier:
         """The text that is scored, as the model's tokens.
 
         Raises:
-            InvalidArgumentError: If the prompt is messages, the format `"auto"`, and there is no chat template.
+            InvalidArgumentError: If the prompt consists of messages, the format is `"auto"`, and there is no chat template.
         """
         prompt, said = problem.prompt, without_end_tokens(completion)
         completion = as_plain_text(said, self._special) + completion[len(said) :]
@@ -177,12 +180,12 @@ class RewardModelVerifier:
     def _encoded(self, text: Any, add_special_tokens: bool = True) -> list[int]:
         ids = self._tokenizer(text, add_special_tokens=add_special_tokens, truncation=False, verbose=False)["input_ids"]
         start = self._tokenizer.bos_token_id
-        # A template or a prompt that was rendered already may begin with the start token.
+        # A template, or a prompt that has already been rendered, may begin with the start token.
         return list(ids[1:] if start is not None and list(ids[:2]) == [start, start] else ids)
 
 
 class _LocalModel:
-    """A sequence classifier with one logit, run here."""
+    """A sequence classifier with one logit, run in this process."""
 
     def __init__(self, model: PreTrainedModel, batch_size: int) -> None:
         self._model = model
@@ -203,7 +206,7 @@ class _LocalModel:
 
 
 def text_logits(model: PreTrainedModel, texts: Sequence[list[int]]) -> torch.Tensor:
-    """Compute the logits f32[n] of n texts of tokens, in one forward pass, with gradients."""
+    """Compute the logits f32[n] of n tokenised texts in one forward pass, with gradients."""
     logits: torch.Tensor = model(**padded(texts, model)).logits
     return logits.reshape(len(texts)).float()
 

@@ -2,7 +2,7 @@
 
 The problem is the unit: the samples of one problem are not independent, so every function takes one number for each problem,
 such as the mean score of its samples, and treats problems as drawn at random. `clusters` groups problems that belong together,
-such as variants of one template or problems with the same prompt; then the cluster is the unit.
+such as variants of one template or problems with the same prompt; if it is given, the cluster is the unit.
 """
 
 from __future__ import annotations
@@ -24,23 +24,24 @@ Array = NDArray[np.float64]
 LEVEL = 0.95
 """Probability with which an interval should cover the true value."""
 FEW = 5
-"""With fewer correct or fewer incorrect problems than this, the interval of a share is approximate: in simulations of 164
-problems with a mean of 0.01 it covered the true value in 89 % of the cases, of 40 with a mean of 0.05 in 92 %."""
+"""With fewer correct or fewer incorrect problems than this, the interval of a share is approximate: in simulations, it covered
+the true value in 89 % of the cases for 164 problems with a mean of 0.01, and in 92 % for 40 problems with a mean of 0.05."""
 FEW_PROBLEMS = 50
 """With fewer problems than this, an interval by Student's distribution is approximate: scores are not normally distributed."""
 _FEWEST_UNITS = math.ceil(1 - math.log2(1 - LEVEL))
-"""With fewer units, 6, no sign-flip test has so small a p-value that a difference is shown: the least is 2/2^n."""
+"""Minimum number of units, 6: with fewer, the smallest p-value of a sign-flip test, 2/2^n, is too large to show a
+difference."""
 _EXACT_SIGN_FLIPS = 16
 """Up to this many nonzero differences, all assignments of signs are enumerated; beyond that, they are sampled."""
 _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
-"""Share of the sizes of summands below which their sum is 0 but for rounding."""
+"""A sum below this share of the sizes of its summands is 0 up to rounding."""
 _LOST_IN_ROUNDING = 1e-22
 """A probability so small that many of them change no digit of a sum whose largest terms are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
-"""Number of units of 0s and 1s that are mixed into the variance of shares, 2.3: with it the interval around n equal shares is
-about as wide as the exact one, in which another share has a probability of up to -log(0.05)/n (the "rule of three", Hanley
-& Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
+"""Number of units that are 0 or 1 mixed into the variance of shares, 2.3. It makes the interval around n equal shares about as
+wide as the exact one, in which a different share has a probability of up to -log(0.05)/n (the "rule of three", Hanley &
+Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +59,18 @@ class PairedDifference:
     """The difference b - a of paired scores, with its uncertainty."""
 
     difference: float
-    """Mean over problems."""
+    """Mean difference over problems."""
     interval: Interval
     p_value: float
-    """The p-value of the sign-flip test: how probable so large a difference is, either way, if a and b are exchangeable."""
+    """The p-value of the sign-flip test: the probability of a difference of at least this size, in either direction, if a and b
+    are exchangeable."""
     detectable: float
-    """The difference that would be detected with a probability of 80 %, given the variance of the differences. Infinite where
-    that is not known, since all differences are equal, and where no difference would be: with few units, or none that large."""
+    """The difference that would be detected with a probability of 80 %, given the variance of the differences. Infinite if it
+    is unknown because all differences are equal, if there are too few units to detect any difference, or if it exceeds the
+    largest possible difference."""
     problems: int
     units: int
-    """Number of independent differences: of clusters, or of problems where each is its own."""
+    """Number of independent differences: of clusters, or of problems if each is its own cluster."""
     differing: int
     """Number of problems whose two scores differ."""
 
@@ -85,13 +88,13 @@ class PairedDifference:
 def share_interval(shares: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean of shares in [0, 1], such as an accuracy.
 
-    Wilson's score interval (1927), with the number of independent trials that would have the standard error, n = m(1 - m)/SE²,
-    and the quantile of Student's distribution. Shares that differ little say little about unseen ones, so their variance
-    includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min 2005,
-    doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
+    Wilson's score interval (1927), with the number of independent trials that would have the same standard error,
+    n = m(1 - m)/SE², and the quantile of Student's distribution. Shares that differ little say little about unseen shares, so
+    the variance includes 2.3 more units that are 0 or 1, with the same mean (like the pseudo-observations of Agresti & Min
+    2005, doi:10.1002/sim.1781). This makes no difference if all shares are 0 or 1.
 
     Args:
-        shares: f64[n], one for each problem.
+        shares: f64[n], one share for each problem.
         clusters: The cluster of each problem; with None, each problem is its own cluster.
 
     Raises:
@@ -113,7 +116,7 @@ def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None
     """Confidence interval of a mean score: `share_interval` if all scores are in [0, 1], else `mean_interval`.
 
     Args:
-        scores: f64[n], one for each problem.
+        scores: f64[n], one score for each problem.
         clusters: As for `share_interval`.
 
     Raises:
@@ -130,10 +133,10 @@ def score_interval(scores: ArrayLike, clusters: Sequence[Hashable] | None = None
 def mean_interval(values: ArrayLike, clusters: Sequence[Hashable] | None = None) -> Interval:
     """Confidence interval of a mean by Student's distribution, for scores that are not shares, and for training seeds.
 
-    One unit, or equal ones, say nothing of the variance, and the interval is unbounded.
+    A single unit, or equal units, give no information about the variance, so the interval is unbounded.
 
     Args:
-        values: f64[n], one for each problem or seed.
+        values: f64[n], one value for each problem or seed.
         clusters: As for `share_interval`.
 
     Raises:
@@ -161,7 +164,7 @@ def proportion_interval(successes: float, trials: int) -> Interval:
 
 
 def interquartile_mean(values: ArrayLike) -> Array:
-    """The mean f64[...] of the middle half of values f64[... n]; those at its ends are weighted by the part that lies within.
+    """The mean f64[...] of the middle half of values f64[... n]; values at its ends are weighted by the part within it.
 
     A robust centre of a few training seeds (Agarwal et al. 2021, arXiv:2108.13264).
     """
@@ -190,9 +193,9 @@ def _values(values: ArrayLike) -> Array:
 
 
 def _mean_and_error(values: Array, clusters: Sequence[Hashable] | None) -> tuple[float, float, int]:
-    """Mean, its standard error, and the number of independent units; clusters by the sandwich estimate times G/(G - 1).
+    """Mean, its standard error, and the number of independent units; for clusters, the sandwich estimate times G/(G - 1).
 
-    A standard error that is rounding is 0.
+    A standard error that is only a rounding error is set to 0.
     """
     mean = float(values.mean())
     sums = _cluster_sums(values - mean, clusters)
@@ -204,15 +207,16 @@ def _mean_and_error(values: Array, clusters: Sequence[Hashable] | None) -> tuple
 
 
 def _error_of_shares(mean: float, error: float, units: int) -> float:
-    """The standard error of a mean of shares, with the variance of `_BINARY_UNITS` in it; see `share_interval`."""
+    """The standard error of a mean of shares, including the variance of `_BINARY_UNITS`; see `share_interval`."""
     squares = error**2 * units * (units - 1) + _BINARY_UNITS * max(0.0, mean * (1 - mean))
     return math.sqrt(squares / ((units + _BINARY_UNITS) * (units - 1)))
 
 
 def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
-    """The sum of each cluster's values f64[g], by first appearance; the values themselves without clusters.
+    """The sums f64[g] of each cluster's values, in order of first appearance; without clusters, the values themselves.
 
-    If several values cancel, the sum's rounding error is set to 0: a variance made of it would shrink an interval to a point.
+    If several values cancel, the sum's rounding error is set to 0: a variance computed from it would shrink an interval to a
+    point.
     """
     if clusters is None:
         return values
@@ -234,13 +238,13 @@ def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
 def rerun_error(samples: Sequence[Sequence[float]]) -> float | None:
     """Standard error of a mean score over re-runs that draw other samples of the same problems.
 
-    Intervals over problems contain this noise already. Problems with one sample count with the mean variance of the others.
+    Intervals over problems contain this noise already. A problem with one sample is given the mean variance of the others.
 
     Args:
-        samples: The scores of each problem's samples, at least one of each.
+        samples: The scores of each problem's samples, at least one for each problem.
 
     Returns:
-        The standard error; None if no problem has two samples, since one says nothing of the next.
+        The standard error; None if no problem has two samples, since the variance is then unknown.
     """
     variances = [float(np.var(scores, ddof=1)) for scores in samples if len(scores) > 1]
     if not variances:
@@ -262,7 +266,7 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
         k: Number of samples drawn.
 
     Raises:
-        InvalidArgumentError: If k is less than 1 or more than there are samples.
+        InvalidArgumentError: If k is less than 1 or more than the number of samples.
     """
     _check_draw(samples, k)
     if not 0 <= correct <= samples:
@@ -273,8 +277,8 @@ def pass_at_k(samples: int, correct: int, k: int) -> float:
 def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -> float:
     """Probability that a majority vote among k samples drawn without replacement is correct.
 
-    Self-consistency, Wang et al. 2022, arXiv:2203.11171. Ties are broken at random, so a tie between n answers counts 1/n
-    if the correct one is among them.
+    Self-consistency, Wang et al. 2022, arXiv:2203.11171. Ties are broken at random, so a tie between n answers counts 1/n if
+    the correct answer is among them.
 
     Args:
         votes: The answer of each sample, equal if the verifier considers answers equal; None for a sample without an answer,
@@ -283,7 +287,7 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
         k: Number of samples drawn.
 
     Raises:
-        InvalidArgumentError: If k is less than 1 or more than there are samples.
+        InvalidArgumentError: If k is less than 1 or more than the number of samples.
     """
     _check_draw(len(votes), k)
     sizes = Counter(vote for vote in votes if vote is not None)
@@ -296,15 +300,15 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
         rivals = [size for size in others if size >= count]
         free = len(votes) - supporters - sum(rivals)  # samples whose draw can't change the winner
         wins += float(supporting[count]) * _won(draw(free), [draw(size) for size in rivals], count, k - count)
-    return min(1.0, wins / float(draw(len(votes))[k]))  # rounding may leave a little more
+    return min(1.0, wins / float(draw(len(votes))[k]))  # rounding may leave slightly more than 1
 
 
 def _won(free: Array, rivals: Sequence[Array], count: int, draws: int) -> float:
-    """The weight of all ways to fill `draws` in which no rival has more than `count`, where t ties count 1/(1 + t).
+    """The weight of all ways to fill `draws` in which no rival has more than `count` samples; t ties count 1/(1 + t).
 
     Args:
-        free: f64[f], the weight of each number of samples that are no rival's.
-        rivals: f64[size + 1] for each, the weight of each number of its samples.
+        free: f64[f], the weight of each number of samples that belong to no rival.
+        rivals: f64[size + 1] for each rival, the weight of each number of its samples.
         count: Number of samples that the correct answer has, at least 1.
         draws: Number of samples to fill up.
     """
@@ -324,9 +328,9 @@ def _won(free: Array, rivals: Sequence[Array], count: int, draws: int) -> float:
 def _drawn(k: int, samples: int, size: int) -> Array:
     """Probability f64[size + 1] of each number of hits if each of `size` samples is drawn with the probability k/samples.
 
-    Given that k are drawn of all, these are the probabilities of a draw without replacement; and no number is too large.
+    Given that k samples are drawn in total, these are the probabilities of a draw without replacement; no number overflows.
     """
-    weights = np.ones(size + 1)  # relative to the likeliest number's; the tails may fall to 0, which no sum notices
+    weights = np.ones(size + 1)  # relative to the likeliest number; tails may underflow to 0, which changes no sum
     if k == samples:
         weights[:size] = 0.0
         return weights
@@ -353,12 +357,12 @@ def compare(
     """Compare two scores of each problem.
 
     If all scores are shares, the interval is computed by `share_interval` for (1 + b - a)/2, which is a share too. It therefore
-    lies within -1 and 1, and holds its level even if all differences are equal or nearly so. Other differences may be of any
-    size, and use `mean_interval`.
+    lies within -1 and 1, and holds its level even if all differences are equal or nearly so. Differences of other scores may
+    have any size; their interval is computed by `mean_interval`.
 
     Args:
-        a: f64[n], one for each problem.
-        b: f64[n], of the same problems in the same order.
+        a: f64[n], one score for each problem.
+        b: f64[n], the other scores of the same problems in the same order.
         clusters: As for `share_interval`.
         seed: Seeds the sampling of signs if there are too many assignments to enumerate.
 
@@ -381,22 +385,22 @@ def compare(
 def problems_needed(
     a: ArrayLike, b: ArrayLike, difference: float, clusters: Sequence[Hashable] | None = None
 ) -> int | None:
-    """How many problems `compare` needs to detect a difference in 4 of 5 comparisons.
+    """The number of problems that `compare` needs to detect a difference in 4 of 5 comparisons.
 
     The variance of the differences and the sizes of clusters are taken from these scores, as from a pilot study.
 
     Args:
-        a: f64[n], one for each problem.
-        b: f64[n], of the same problems in the same order.
+        a: f64[n], one score for each problem.
+        b: f64[n], the other scores of the same problems in the same order.
         difference: The size of the difference to detect.
         clusters: As for `share_interval`.
 
     Returns:
-        The number; None if the variance is unknown because there is one unit or all differences are equal.
+        The number; None if the variance is unknown because there is only one unit or all differences are equal.
 
     Raises:
-        InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not more than 0, or is more
-            than there can be.
+        InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not positive or exceeds the
+            largest possible difference.
     """
     differences, largest = _differences(a, b)
     if not 0 < difference <= largest or difference == math.inf:
@@ -428,7 +432,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
 
 
 def _detectable(mean: float, error: float, units: int, largest: float) -> float:
-    """The difference that is detected in 4 of 5 comparisons; infinite if unknown, or larger than the largest there is."""
+    """The difference that is detected in 4 of 5 comparisons; infinite if unknown, or larger than possible."""
     if error == 0 or units < _FEWEST_UNITS:
         return math.inf
     if largest < math.inf:
@@ -440,12 +444,12 @@ def _detectable(mean: float, error: float, units: int, largest: float) -> float:
 def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:
     """Two-sided p-value of the sum of differences f64[n] if each is equally probable with either sign (Fisher 1935).
 
-    Exact for up to 16 nonzero differences. For more, signs are sampled, and the observed ones are counted among them, so that
-    the test keeps its level.
+    Exact for up to 16 nonzero differences. For more, signs are sampled, and the observed signs count as one of the samples, so
+    that the test keeps its level.
     """
     values = _values(differences)
     values = values[values != 0]
-    observed = abs(values.sum()) * (1 - 1e-12)  # so that rounding decides nothing
+    observed = abs(values.sum()) * (1 - 1e-12)  # so that rounding does not decide
     if len(values) <= _EXACT_SIGN_FLIPS:
         sums = np.zeros(1)
         for value in values:
@@ -479,7 +483,7 @@ _MANY_DEGREES = 200
 
 @functools.lru_cache(maxsize=4096)
 def t_quantile(probability: float, degrees: int) -> float:
-    """The quantile of Student's distribution to ten digits.
+    """The quantile of Student's distribution, accurate to ten digits.
 
     Args:
         probability: In (0, 1).
@@ -489,7 +493,7 @@ def t_quantile(probability: float, degrees: int) -> float:
         return -t_quantile(1 - probability, degrees)
     if degrees >= _MANY_DEGREES:
         return _t_quantile_of_many(normal_quantile(probability), degrees)
-    low, high = 0.0, math.pi / 2  # of the angle whose tangent is t / sqrt(degrees)
+    low, high = 0.0, math.pi / 2  # bounds of the angle whose tangent is t / sqrt(degrees)
     for _ in range(60):
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, degrees) < 2 * probability - 1 else (low, middle)

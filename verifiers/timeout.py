@@ -22,19 +22,19 @@ OnTimeout = Literal["verifier_error", "timeout"]
 
 
 class WithTimeout:
-    """A verifier in a process of its own, which is killed when a verdict takes too long.
+    """A verifier in a separate process, which is killed when a verdict takes too long.
 
-    A thread can't be killed, and a regular expression or computer algebra holds the interpreter until it is done, so a
-    deadline for any code needs a process. The process is started when this verifier is made, which takes a fraction of a
-    second and whatever the verifier needs to load, and again after each kill; neither counts against the deadline. The
-    verifier's output is lost. Processes that the verifier started itself are not killed with it.
+    A thread can't be killed, and a regular expression or computer algebra blocks the interpreter until it is done, so a
+    deadline for arbitrary code needs a process. The process is started when this verifier is made, and again after each kill. A
+    start takes a fraction of a second plus the time to load the verifier, and does not count against the deadline. The
+    verifier's output is discarded. Processes that the verifier itself started are not killed with it.
 
     Args:
-        part: The verifier, or a pair of it and its arguments. It is made in the process, so a name is best; an object has to be
-            picklable.
-        seconds: Wall time that one verdict may take.
+        part: The verifier, or a pair of a verifier and its arguments. It is made in the process, so it is best given by name;
+            an object has to be picklable.
+        seconds: Wall-clock time that one verdict may take, in seconds.
         on_timeout: `"verifier_error"`: the cause is unknown, and nothing is learned from the verdict; `"timeout"`: the
-            completion is to blame and scores 0, as with a pattern that takes long only on odd texts.
+            completion is to blame and scores 0, for example if a pattern takes long only on unusual texts.
         workers: Number of processes, which judge a batch together.
         memory_mib: Limit on the address space of a process; None for no limit.
 
@@ -72,7 +72,7 @@ class WithTimeout:
         """
         try:
             asked = encode((completion, problem))
-        except Exception as error:  # noqa: BLE001 - pickling runs what any class brings along
+        except Exception as error:  # noqa: BLE001 - pickling runs code of any class
             return verifier_error(error)
         process = self._free.get()
         try:
@@ -85,12 +85,12 @@ class WithTimeout:
             self._free.put(process)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i; each has the whole deadline."""
+        """Judge completion i against problem i; each completion has the whole deadline."""
         with ThreadPoolExecutor(self._workers, thread_name_prefix="with_timeout") as threads:
             return list(threads.map(self, completions, problems))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, has processes of its own."""
+        """A copied or unpickled verifier has its own processes."""
         return functools.partial(type(self), **self._arguments), ()
 
     def __repr__(self) -> str:
@@ -103,7 +103,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 def _judged(verifier: Verifier, payload: str) -> str | list[str]:
-    """The verdict, pickled; or the class and the message of what the parent has to raise."""
+    """The pickled verdict, or the class and the message of the exception that the parent has to raise."""
     try:
         completion, problem = decode(payload)
         (verdict,) = verify_batch(verifier, [completion], [problem])
@@ -123,10 +123,10 @@ class _Process:
         self._made_in: int | None = None
 
     def prepare(self) -> None:
-        """Start the process if it does not run, and make the verifier in it.
+        """Start the process if it is not running, and make the verifier in it.
 
         Raises:
-            RLVRError: If it can't be made, as `verifiers.make` raises it.
+            RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
         """
         if self._made_in is not None and self._worker.pid == self._made_in:
             return
@@ -136,7 +136,7 @@ class _Process:
         self._made_in = self._worker.pid
 
     def judge(self, asked: str, deadline_s: float) -> Verdict:
-        """Judge one completion, pickled with its problem."""
+        """Judge one completion, which is pickled with its problem."""
         self.prepare()
         reply = self._worker.ask(["judge", asked], deadline_s=deadline_s)
         if isinstance(reply, list):

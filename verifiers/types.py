@@ -1,4 +1,4 @@
-"""Everything that flows through a verifier: a problem goes in with a completion, a verdict comes out."""
+"""The inputs and outputs of a verifier: it takes a completion and its problem, and returns a verdict."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class ToolMessage(Message):
     """The result of a tool, with the role `"tool"`."""
 
     name: str
-    """Which tool."""
+    """The tool's name."""
     call_id: str = ""
-    """The id that the call has, where the model's format gives calls one."""
+    """The id of the tool call, if the model's format gives calls an id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +46,21 @@ class MadeCall:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage(Message):
-    """A turn of the policy with what a server gives beside its text. Verifiers judge the text."""
+    """A turn of the policy, with what a server returns beside its text: calls and thoughts. Verifiers judge the text."""
 
     calls: tuple[MadeCall, ...] = ()
-    """The tool calls that are no part of the text."""
+    """The tool calls that are not part of the text."""
     reasoning: str = ""
-    """The thoughts that are no part of the text."""
+    """The thoughts that are not part of the text."""
 
 
 class Completion(str):
-    """The policy's last turn in an episode of several, which knows the turns before it.
+    """The policy's last turn in an episode of several turns, which also holds the earlier turns.
 
     Args:
         text: The last turn.
         dialogue: All messages after the prompt, in order: the policy's turns, including this one, as messages of the assistant,
-            and the answers to them. This turn has an answer only if the answer ended the episode.
+            and the replies to them. This turn has a reply only if the reply ended the episode.
     """
 
     dialogue: tuple[Message, ...]
@@ -72,7 +72,7 @@ class Completion(str):
         return completion
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as its arguments."""
+        """Pickle the arguments."""
         return Completion, (str(self), self.dialogue)
 
 
@@ -80,42 +80,42 @@ def dialogue_of(completion: str) -> tuple[Message, ...]:
     """Return all messages after the prompt, for a verifier that needs more than the last turn.
 
     Returns:
-        The policy's turns as messages of the assistant, and the answers to them; one message for an episode of one turn.
+        The policy's turns as messages of the assistant, and the replies to them; a single message for an episode of one turn.
     """
     return completion.dialogue if isinstance(completion, Completion) else (Message("assistant", completion),)
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem and what is needed to verify an answer to it."""
+    """A problem, and the data needed to verify an answer to it."""
 
     id: str
-    """Unique within its data set; goes into reports and seeds a verifier that needs randomness."""
+    """An id that is unique within the data set; reports show it, and it seeds a verifier that needs randomness."""
     prompt: str | tuple[Message, ...]
     """The question, before any prompt template is applied; a chat if it is a tuple of messages."""
     reference: object
-    """The reference for the comparison: a gold answer, a list of tests, and so on; the verifier defines its type."""
+    """The reference for the comparison, such as a gold answer or a list of tests; the verifier defines its type."""
     metadata: Mapping[str, object] = field(default_factory=dict)
     """Anything else: source columns, level, choices, the gold solution."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as its arguments, which takes a fraction of the time that frozen dataclasses take by default."""
+        """Pickle the arguments, which takes a fraction of the time that frozen dataclasses take by default."""
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 class Outcome(enum.StrEnum):
-    """The result of verification. Only `VERIFIER_ERROR` is no evidence about the policy."""
+    """The result of verification. Every outcome except `VERIFIER_ERROR` is evidence about the policy."""
 
     CORRECT = "correct"
-    """The answer is right (score 1, where the verifier says nothing else)."""
+    """The answer is right (score 1, unless the verifier sets another score)."""
     INCORRECT = "incorrect"
-    """There is an answer and it is wrong (score 0, where the verifier says nothing else)."""
+    """There is an answer and it is wrong (score 0, unless the verifier sets another score)."""
     NO_ANSWER = "no_answer"
     """No answer was found in the completion (score 0)."""
     TIMEOUT = "timeout"
-    """The completion's own work, such as its program, ran past its limits (score 0)."""
+    """The completion's own work, such as its program, exceeded its limits (score 0)."""
     SCORED = "scored"
-    """A number that is neither right nor wrong: learned scorers, partial credit, sums."""
+    """The score is neither right nor wrong, as from learned scorers, partial credit and sums."""
     VERIFIER_ERROR = "verifier_error"
     """The verifier broke: score NaN, excluded from learning, counted in every report."""
 
@@ -125,26 +125,27 @@ class Verdict:
     """A verifier's finding about one completion.
 
     Raises:
-        InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN
-            although it is, or `token_scores` are not such pairs.
+        InvalidArgumentError: If the score is not finite although the outcome is not `VERIFIER_ERROR`, or is not NaN although it
+            is, or `token_scores` are not valid pairs.
     """
 
     score: float
     """The reward; NaN exactly when the outcome is `VERIFIER_ERROR`."""
     outcome: Outcome
     answer: str | None = None
-    """The answer as it was extracted from the completion; None without an answer."""
+    """The answer that was extracted from the completion; None if there is none."""
     detail: Mapping[str, object] = field(default_factory=dict)
-    """Why: deterministic plain data, so that equal questions have equal details."""
+    """The reasons for the verdict: deterministic plain data, so that equal questions have equal details."""
     token_scores: tuple[tuple[int, float], ...] | None = None
     """The part of `score` paid before the end: pairs (end, amount), such as the steps of a process reward model. An amount is
-    paid at the policy's token that completes the first `end` characters of the completion, from 1 to its length, and says
-    something of these characters alone. The rest of `score`, the sum of all payments, is paid at the end."""
+    paid at the policy's token that completes the first `end` characters of the completion, from 1 to its length, and concerns
+    these characters alone. The rest of `score`, the sum of all payments, is paid at the end."""
     cost: Mapping[str, float] = field(default_factory=dict, compare=False)
-    """The cost of the verdict (`seconds`, `bytes`): measured, so not part of equality and never in an environment's info."""
+    """The cost of the verdict (`seconds`, `bytes`): it is measured, so equality ignores it, and an environment's info never
+    contains it."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickled as its arguments, as a problem is."""
+        """Pickle the arguments, as for a problem."""
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
     def __post_init__(self) -> None:
@@ -200,7 +201,7 @@ def _is_payment(pair: object) -> bool:
     counts = isinstance(end, int) and not isinstance(end, bool) and end >= 1
     try:
         return counts and isinstance(amount, int | float) and math.isfinite(amount)
-    except OverflowError:  # an integer that no float holds
+    except OverflowError:  # an integer that is too large for a float
         return False
 
 
@@ -218,7 +219,7 @@ class Verifier(Protocol):
 
 @runtime_checkable
 class BatchVerifier(Verifier, Protocol):
-    """A verifier that judges many completions at once, faster than one by one: pools and GPUs live behind this."""
+    """A verifier that judges many completions at once, faster than one by one, with process pools or GPUs."""
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; verdicts come in the same order and do not depend on the batch."""
@@ -227,12 +228,12 @@ class BatchVerifier(Verifier, Protocol):
 
 @runtime_checkable
 class AnswerVerifier(Verifier, Protocol):
-    """A verifier that compares answers, and so can tell which completions agree, as a majority vote asks.
+    """A verifier that compares answers, so that it can tell which completions agree, as a majority vote requires.
 
-    It may have a method `answer_key(answer)`, too, whose values are equal exactly for answers that are the same, and None where
-    it can't say: many answers are then sorted into classes without comparing each with each.
+    It may have a method `answer_key(answer)`, too, whose values are equal exactly for answers that are the same, and None if it
+    can't tell. Many answers can then be sorted into classes without comparing all pairs.
     """
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers to a problem, both as in `Verdict.answer`, are the same; its reference plays no part."""
+        """Whether two answers to a problem, both as in `Verdict.answer`, are the same, regardless of its reference."""
         ...

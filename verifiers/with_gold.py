@@ -1,4 +1,4 @@
-"""A proxy's score to train on, with the gold verifier's score beside it."""
+"""A proxy's score for training, accompanied by the gold verifier's score."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from verifiers.types import Problem, Verdict
 
 
 class WithGold(Composition):
-    """The verdict of a proxy, with the gold verifier's in `detail["gold"]`, so that a run shows whether the proxy is hacked.
+    """The verdict of a proxy, with the gold verifier's verdict in `detail["gold"]`, to show whether a run hacks the proxy.
 
     A proxy stands in for the intended reward in training: a reward model, a score that favours length, a verifier with a bug.
-    The score, the outcome and the payments before the end are the proxy's alone. Training runs log the mean of the gold scores
+    The score, the outcome and the token scores come from the proxy alone. Training runs log the mean of the gold scores
     and their correlation with the proxy's (`gold_reward`, `gold_correlation`; Gao et al. 2023, arXiv:2210.10760). If the gold
-    verifier breaks, the verdict stands and its gold score is None.
+    verifier breaks, the proxy's verdict is kept, and the gold score is None.
 
     Args:
         proxy: The verifier whose verdict counts.
-        gold: The verifier that is only asked.
+        gold: The verifier whose score is only recorded.
     """
 
     def __init__(self, proxy: PartSpec, gold: PartSpec) -> None:

@@ -1,4 +1,4 @@
-"""Is it JSON, and does it fit the schema? In a process with limits, and without the network."""
+"""Is a completion JSON that fits a schema? It is validated in a process with limits, without network access."""
 
 from verifiers.json_schema.verifier import JSONSchemaVerifier
 

@@ -1,4 +1,4 @@
-"""The values of `format` that are checked, each by itself, so that no optional package decides a verdict."""
+"""The values of `format` that are checked, all without optional packages, on which a verdict must not depend."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    """RFC 3339, which asks for an offset and knows leap seconds."""
+    """Whether a text is a time of RFC 3339, which requires an offset and allows leap seconds."""
     plain = re.sub(r"^23:59:60", "23:59:59", text)
     whole = re.sub(r"\.[0-9]+", "", plain).upper().replace("Z", "+00:00")
     return _holds(lambda: re.fullmatch(_TIME, plain) and datetime.time.fromisoformat(whole))
@@ -59,4 +59,4 @@ FORMATS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "ipv6": lambda text: "%" not in text and _holds(lambda: ipaddress.IPv6Address(text)),
     }
 )
-"""By name; a format that is not here is an annotation, as the specification has it, and any text fits it."""
+"""The checks by the format's name; by the specification, any other format is an annotation, which any text fits."""

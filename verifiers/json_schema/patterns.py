@@ -1,9 +1,9 @@
-r"""Patterns of ECMA-262, with its flag `u`, as Python's `re` reads them.
+r"""Converts patterns of ECMA-262, with its flag `u`, to patterns of Python's `re`.
 
 Differences are rewritten: `$` is the very end; `\d`, `\w` and `\b` are ASCII; `\s` and `.` have the white space and the line
-ends of ECMA-262; `\p{...}` and `\P{...}` are sets of characters, and `\u{...}` is one; `[]` is nothing and `[^]` anything. The
-sets of general categories come from `unicodedata`, so they follow the Unicode version of this Python. Other
-properties, such as `Script=Latin`, would need tables that Python does not have, and are refused.
+ends of ECMA-262; `\p{...}` and `\P{...}` are sets of characters, and `\u{...}` is one character; `[]` matches nothing and `[^]`
+anything. The sets of general categories come from `unicodedata`, so they follow the Unicode version of this Python. Other
+properties, such as `Script=Latin`, are refused, since they need tables that Python does not have.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from types import MappingProxyType
 
 Ranges = tuple[tuple[int, int], ...]
-"""A set of code points, as its first and last ones in order."""
+"""A set of code points, as ordered ranges, each with its first and last code point."""
 
 
 class PatternError(ValueError):
@@ -26,14 +26,14 @@ class PatternError(ValueError):
 
 
 class PythonPattern(str):
-    """A pattern as Python reads it, which is shown as the one that it was made of, and found by that in a mapping."""
+    """A pattern for Python that is shown as, compares like and hashes like the original pattern."""
 
     __slots__ = ("original",)
 
     original: str
 
     def __new__(cls, written: str, original: str) -> PythonPattern:
-        """Keep both."""
+        """Keep both forms of the pattern."""
         pattern = super().__new__(cls, written)
         pattern.original = original
         return pattern
@@ -49,15 +49,15 @@ class PythonPattern(str):
 
 
 def python_pattern(pattern: str) -> PythonPattern:
-    """A pattern of ECMA-262 as Python reads it.
+    """Convert a pattern of ECMA-262 for Python.
 
     Raises:
-        PatternError: If it has a property that is not supported, or Python can't read it.
+        PatternError: If the pattern has an unsupported property, or Python can't read it.
     """
     try:
         written = "".join(_piece(match[0]) for match in _PIECE.finditer(pattern))
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", FutureWarning)  # of signs in sets that Python may read otherwise one day
+            warnings.simplefilter("ignore", FutureWarning)  # about signs in sets whose meaning Python may change
             re.compile(written)
     except PatternError as error:
         raise PatternError(f"the pattern {pattern!r} has {error}") from error
@@ -110,7 +110,7 @@ def _as_class(ranges: Ranges) -> str:
 
 
 def _in_class(escape: re.Match[str]) -> str:
-    """An escape as it stands inside of brackets; one of a single character stands there as elsewhere."""
+    """An escape in the form for use inside brackets; the escape of a single character is the same inside and outside."""
     ranges = _set_of(escape)
     if ranges is not None:
         return _written(ranges)

@@ -12,19 +12,19 @@ from verifiers.json_schema.patterns import load_properties
 from verifiers.json_schema.schemas import SchemaError, validator_of
 
 _MOST_ERRORS = 3
-_RECURSION = 10_000  # of the schema and a value of limited depth; Python's own limit would come first
+_RECURSION = 10_000  # deep enough for the schema and a value of limited depth, unlike Python's default
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer a schema, a value or None, and a limit in seconds: with what is wrong with the value, or with the schema."""
-    import jsonschema  # noqa: F401 - so that it is loaded before a limit runs
+    """Answer each request (a schema, a value or None, a limit in seconds) with the errors of the value or of the schema."""
+    import jsonschema  # noqa: F401 - loaded before any limit applies
 
     sys.setrecursionlimit(_RECURSION)
     answer_requests(requests, replies, _limited)
 
 
 def _limited(schema: str, value: str | None, seconds: float) -> dict[str, Any]:
-    if "p{" in schema.lower():  # what is loaded once is no part of a validation
+    if "p{" in schema.lower():  # loading once is not part of a validation
         load_properties()
     with processor_time(seconds):
         return _answer(schema, value)

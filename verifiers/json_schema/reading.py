@@ -1,4 +1,4 @@
-"""Where the JSON of a completion stands, and strict reading of it."""
+"""Finds the JSON of a completion, and reads it strictly."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from verifiers.completion.blocks import Block, fenced_blocks
 from verifiers.completion.explicit import explicit_marks
 
 MAX_CHARACTERS = 1_000_000
-"""Longest JSON that is read."""
+"""Longest JSON that is read, in characters."""
 _LANGUAGES = ("json", "jsonc", "json5", "jsonl", "application/json")
 MAX_DEPTH = 100
 """Deepest nesting of objects and arrays that is read."""
 
 
 class NotJSONError(ValueError):
-    """A text is not JSON, or not of the kind that is read; the argument says why."""
+    """A text is not JSON, or not JSON of the kind that is read; the argument says why."""
 
 
 def json_text(response: str) -> str | None:
@@ -52,17 +52,17 @@ def _begins(block: Block) -> bool:
 
 
 def without_byte_order_mark(text: str) -> str:
-    """A text without the byte-order mark that some editors and tools write in front, which RFC 8259 lets a parser ignore."""
+    """A text without a leading byte-order mark, which some editors and tools write and RFC 8259 lets a parser ignore."""
     return text.strip().removeprefix("\ufeff")
 
 
 def read_json(text: str) -> object:
-    """Read JSON as RFC 8259 has it, without what parsers disagree on: repeated keys, and numbers that no float holds.
+    """Read JSON by RFC 8259, but refuse what parsers disagree on: repeated keys, and numbers too large for a float.
 
-    A byte-order mark in front is passed over.
+    A leading byte-order mark is ignored.
 
     Raises:
-        NotJSONError: If it is not JSON, or too long or too deep.
+        NotJSONError: If the text is not JSON, too long or nested too deeply.
     """
     text = without_byte_order_mark(text)
     if len(text) > MAX_CHARACTERS:
@@ -78,7 +78,7 @@ def read_json(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """How many brackets are open at most, those in strings left out."""
+    """The maximum number of open brackets, except those in strings."""
     depth = deepest = 0
     for sign in re.findall(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)
@@ -106,7 +106,7 @@ def _float(text: str) -> float:
 
 
 def same(first: object, second: object) -> bool:
-    """Whether two JSON values are the same: numbers by value, objects without order, and no bool is a number."""
+    """Whether two JSON values are the same: numbers by value, objects in any order; a bool is not a number."""
     if isinstance(first, bool) or isinstance(second, bool):
         return first is second
     if isinstance(first, dict) and isinstance(second, dict):

@@ -1,4 +1,4 @@
-"""Schemas: checked before anything is judged by them, with patterns as Python reads them and references that stay inside."""
+"""Checks schemas before use, converts their patterns for Python, and keeps references inside the schema."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ _UNFAILING = {
     *("contentEncoding", "contentMediaType", "contentSchema", "default", "definitions", "deprecated", "description"),
     *("examples", "id", "readOnly", "title", "writeOnly"),
 }
-"""Keywords of any draft that name, describe or define something, so that no value can fail them."""
+"""Keywords of any draft that only name, describe or define something, so that no value can fail them."""
 
 
 class SchemaError(ValueError):
-    """A schema that nothing can be judged by; the argument says why."""
+    """A schema by which no value can be judged; the argument says why."""
 
 
 def validator_of(schema: object) -> Any:
     """A validator of `jsonschema` for a schema.
 
     Raises:
-        SchemaError: If it is no valid schema, names an unknown dialect, has unknown keywords and none that a value can fail,
-            refers to what it does not contain, or has a pattern that can't be read.
+        SchemaError: If the schema is not valid, names an unknown dialect, has unknown keywords but no keyword that a value can
+            fail, has a reference to something outside it, or has a pattern that can't be read.
     """
     import jsonschema
     from jsonschema.validators import validator_for
@@ -50,9 +50,9 @@ def validator_of(schema: object) -> Any:
 
 
 def _check_keywords(schema: dict[str, Any], failing: Container[str]) -> None:
-    """Refuse a schema that any value fits because its keywords are misspelt, or because it is no schema at all.
+    """Refuse a schema that any value fits because its keywords are misspelt, or because it is not a schema at all.
 
-    JSON Schema ignores a keyword that it does not know, so beside one that a value can fail any other may stand.
+    JSON Schema ignores unknown keywords, so they are allowed if there is also a keyword that a value can fail.
     """
     unknown = [name for name in schema if name not in _UNFAILING]
     if unknown and not any(name in failing for name in unknown):
@@ -63,7 +63,7 @@ def _check_keywords(schema: dict[str, Any], failing: Container[str]) -> None:
 
 
 def _inside(schema: Any, cls: Any) -> Any:
-    """The registry of a schema, which never asks the network, after a look at every reference and pattern."""
+    """The registry of a schema, which never uses the network; every reference and pattern is checked."""
     from jsonschema_specifications import REGISTRY
     from referencing import Resource
     from referencing.exceptions import Unresolvable
@@ -76,7 +76,7 @@ def _inside(schema: Any, cls: Any) -> Any:
     unread = {id(content) for content in _objects(schema)}
     while pending:
         resolver, part = pending.pop()
-        if id(part.contents) not in unread:  # no object, seen already, or one of the dialects' own schemas
+        if id(part.contents) not in unread:  # not an object, already seen, or one of the dialects' own schemas
             continue
         unread.remove(id(part.contents))
         for keyword in ("$ref", "$dynamicRef"):
@@ -87,7 +87,7 @@ def _inside(schema: Any, cls: Any) -> Any:
                     raise SchemaError(
                         f"{keyword} {reference!r} leads to nothing in the schema, and no file or address is opened"
                     ) from error
-                # It may stand under a key that is not a keyword, where no subschema is looked for.
+                # The target may be under a key that is not a keyword, where no subschema is looked for.
                 pending.append((target.resolver, Resource.from_contents(target.contents, specification)))
         _with_own_values(part.contents)
         pending += [(resolver.in_subresource(inner), inner) for inner in part.subresources()]
@@ -119,9 +119,10 @@ def _with_own_values(content: dict[str, Any]) -> None:
 
 
 class _Multiple:
-    """A value of `multipleOf`, which divides numbers as the decimals they are written as.
+    """A value of `multipleOf` that divides numbers exactly, as the decimals in which they are written.
 
-    Of the float 0.3 that is 3/10, a multiple of 0.1: `jsonschema` divides floats, and takes the remainder of anything else.
+    The float 0.3 counts as 3/10, which is a multiple of 0.1. `jsonschema` divides floats, but takes the remainder of other
+    types.
     """
 
     def __init__(self, value: float) -> None:

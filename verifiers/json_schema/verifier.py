@@ -18,7 +18,7 @@ from verifiers.json_schema.reading import NotJSONError, json_text, read_json, sa
 from verifiers.types import Outcome, Problem, Verdict
 
 _WALL_FACTOR = 10
-"""How much longer than its processor time an answer may take, on a busy machine."""
+"""Factor by which an answer's wall-clock time may exceed its processor time on a busy machine."""
 _START_S = 10.0
 
 
@@ -26,8 +26,8 @@ class JSONSchemaVerifier:
     r"""A completion is correct when its JSON fits the schema, and equals the expected value if there is one.
 
     The reference is a JSON Schema (draft 3 to 2020-12, as `$schema` says, by default 2020-12), as an object or as JSON text; or
-    an object with the keys `schema` and, optionally, `expected`, and no others. Anything else is an error: one of these keys
-    beside others, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
+    an object with the keys `schema` and, optionally, `expected`, and no other keys. Anything else is an error: one of these
+    keys next to others, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
 
     The JSON is the whole response if it begins as an object or an array; else it stands in the last tag `<answer>`, or is the
     last fenced block that is labelled as JSON or begins as JSON without a label; else the whole response if it is JSON.
@@ -36,18 +36,18 @@ class JSONSchemaVerifier:
     characters are `INCORRECT`, with the reason in `detail`.
 
     `format` is checked for `date`, `time`, `date-time`, `duration`, `email`, `hostname`, `ipv4`, `ipv6`, `uri`,
-    `uri-reference`, `json-pointer` and `uuid`; others are annotations. `multipleOf` divides decimal numbers: 0.3 is a multiple
-    of 0.1. Patterns follow ECMA-262 with its flag `u`. The supported Unicode properties are the general categories, such as
-    `\p{L}`, and `Any`, `ASCII` and `Assigned`; any other is an error. So is a `$ref` that leads outside the schema: nothing is
-    ever fetched.
+    `uri-reference`, `json-pointer` and `uuid`; other formats are annotations. `multipleOf` divides decimal numbers: 0.3 is a
+    multiple of 0.1. Patterns follow ECMA-262 with its flag `u`. The supported Unicode properties are the general categories,
+    such as `\p{L}`, and `Any`, `ASCII` and `Assigned`; any other property is an error. A `$ref` that leads outside the schema
+    is an error, too: nothing is ever fetched.
 
-    Validation runs in its own process with limits. Exceeding the time limit, as a pattern may on a text made for it, is
-    `TIMEOUT`.
+    Validation runs in its own process with limits. A completion that exceeds the time limit, for example with a text that makes
+    a pattern slow, is `TIMEOUT`.
 
     Args:
         timeout_s: Processor time, in seconds, that one validation may take.
-        memory_mib: Limit on the address space of the process.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        memory_mib: Limit on the address space of the process, in MiB.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If `jsonschema` is not installed.
@@ -73,7 +73,7 @@ class JSONSchemaVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no schema that a value can be judged by.
+            UnreadableReferenceError: If the reference is not a schema by which a value can be judged.
         """
         schema, *expected = _schema_of(problem)
         text = json_text(without_byte_order_mark(cut(completion, thoughts=self._thoughts).text))
@@ -109,7 +109,7 @@ class JSONSchemaVerifier:
         return cast("dict[str, Any]", self._worker.ask([schema, value, self._timeout_s], deadline_s=wall_s))
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers are the same JSON value; what is not JSON is the same as nothing."""
+        """Whether two answers are the same JSON value; text that is not JSON is never the same."""
         try:
             return same(read_json(first), read_json(second))
         except NotJSONError:
@@ -120,7 +120,7 @@ class JSONSchemaVerifier:
         self._worker.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, has a process of its own."""
+        """A copied or unpickled verifier has its own process."""
         return functools.partial(type(self), **self._arguments), ()
 
 

@@ -1,8 +1,8 @@
-"""How judges are asked, and how their replies read.
+"""How judges are prompted, and how their replies are parsed.
 
-`reasoned` and `yes_no` are prompts for any instruction-tuned model. The others are models trained to judge, each on one
-prompt of its own: the presets know the route and how replies read, and the prompt is passed as `prompt=`, since it is not
-ours to copy.
+`reasoned` and `yes_no` are prompts for any instruction-tuned model. The other presets are for models trained to judge, each
+with its own prompt. They hold the route and the form of the replies; the prompt is passed as `prompt=`, since this project may
+not copy it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ Reference answer:
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings of a judge; see `JudgeVerifier` for each."""
+    """Settings of a judge; `JudgeVerifier` describes each."""
 
     prompt: str | None
-    """None where the user has to pass the prompt that the model was trained on."""
+    """The prompt; None if the user has to pass the prompt that the model was trained on."""
     labels: Mapping[str, str | float]
     pattern: str | None = None
     route: Route = "chat"

@@ -1,9 +1,9 @@
 """Filling in a judge's prompt.
 
 The policy being judged writes the completion and may learn to address the judge. There are three defences. All values are
-inserted in one replacement, so a placeholder in a completion stays as it is. `{fence}` is a checksum of the completion; the
+inserted in one replacement, so a placeholder in a completion is left unchanged. `{fence}` is a checksum of the completion; the
 completion cannot contain it, and so cannot end the passage that the prompt reserves for it. Text that looks like the special
-tokens of a chat (`<|im_end|>`) is broken up, since a server may read it as tokens. Nothing here keeps a judge from believing
+tokens of a chat (`<|im_end|>`) is broken up, since a server may read it as tokens. None of these keeps a judge from believing
 what it reads.
 """
 
@@ -26,14 +26,14 @@ _SPECIAL_TOKEN = re.compile(r"<(?=[|｜])")
 
 
 class JudgePrompt:
-    """A prompt with placeholders; every other brace in it is text.
+    """A prompt with placeholders; every other brace in it is plain text.
 
     Args:
-        template: Contains `{completion}` or `{answer}`.
-        thoughts: Names of the tags of thoughts.
+        template: The prompt, which must contain `{completion}` or `{answer}`.
+        thoughts: Names of the tags that enclose thoughts.
 
     Raises:
-        InvalidArgumentError: If it contains neither, or is no text.
+        InvalidArgumentError: If the template contains neither, or is not text.
     """
 
     def __init__(self, template: str, thoughts: tuple[str, ...] = THOUGHTS) -> None:
@@ -49,14 +49,14 @@ class JudgePrompt:
         self._thoughts = thoughts
 
     def filled(self, completion: str, problem: Problem) -> tuple[str | None, str | None]:
-        """The text for the judge, and the answer that the completion marks (in a box, behind `####`, in `<answer>`).
+        """The text for the judge, and the answer that the completion marks (in a box, after `####`, in `<answer>`).
 
         Returns:
-            None for the text if there is nothing to judge: nothing behind the thoughts, or no marked answer although the
-            prompt asks for `{answer}` alone.
+            The text and the answer. The text is None if there is nothing to judge: no text after the thoughts, or no marked
+            answer although the prompt contains only `{answer}`.
 
         Raises:
-            UnreadableReferenceError: If the prompt contains `{reference}`, and that is neither text nor a number.
+            UnreadableReferenceError: If the prompt contains `{reference}`, and the reference is neither text nor a number.
         """
         said = cut(completion, thoughts=self._thoughts).text.strip()
         marks = explicit_marks(said, EXPLICIT)

@@ -1,4 +1,4 @@
-"""From a judge's reply to a verdict."""
+"""Turns a judge's reply into a verdict."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verifiers.types import Outcome, Verdict
 _OUTCOMES = (Outcome.CORRECT, Outcome.INCORRECT, Outcome.NO_ANSWER)
 _SHOWN = 300
 MIN_MASS = 0.5
-"""Least probability that a judge's first token must have to be a label."""
+"""Minimum probability that a judge's first token is a label."""
 
 
 @dataclass(frozen=True)
@@ -28,22 +28,23 @@ class JudgeReply:
     is_cut_off: bool = False
     """Whether the reply reached the limit of tokens."""
     first_token: Mapping[str, float] | None = None
-    """Log-probabilities of the likeliest first tokens, by their text; None if they were not asked for, or did not come."""
+    """Log-probabilities of the likeliest first tokens, by their text; None if they were not requested or not sent."""
     tokens: int = 0
-    """Number of tokens of question and reply, as the server counts them; 0 if it does not say."""
+    """Number of tokens of question and reply, as counted by the server; 0 if the server does not state it."""
 
 
 class ReplyReader:
     """Finds the label in replies.
 
     Args:
-        labels: What a judge says, and what it means: an outcome (correct, incorrect, no_answer) or a score.
-        pattern: A regular expression whose first group that matched is the label, in its last match; None if the whole reply
-            is one.
-        logprobs: Whether the score comes from the probabilities of the labels as the first token, which each must be.
+        labels: The labels that a judge may reply, each with its meaning: an outcome (correct, incorrect, no_answer) or a score.
+        pattern: A regular expression whose first group that matched is the label, in its last match; None if the whole reply is
+            the label.
+        logprobs: Whether the score comes from the labels' probabilities as the first token; each label must then be one token.
 
     Raises:
-        InvalidArgumentError: If there are no such labels, two are the same, or the pattern can't be compiled.
+        InvalidArgumentError: If the labels or their meanings are invalid, two labels are the same, or the pattern can't be
+            compiled.
     """
 
     def __init__(self, labels: Mapping[str, str | float], pattern: str | None, *, logprobs: bool) -> None:
@@ -65,7 +66,7 @@ class ReplyReader:
                 raise InvalidArgumentError(f"the pattern {pattern!r} can't be compiled: {error}") from error
 
     def verdict(self, reply: JudgeReply, answer: str | None, cost: Mapping[str, float]) -> Verdict:
-        """The verdict; `VERIFIER_ERROR` with the cause where a reply is missing or can't be read."""
+        """The verdict; a `VERIFIER_ERROR` with the cause if the reply is missing or can't be read."""
         detail: dict[str, object] = {"reply": reply.text[-_SHOWN:]}
         if reply.error is not None:
             return _unread(f"the judge did not answer: {reply.error}", answer, {}, cost)
@@ -95,7 +96,7 @@ class ReplyReader:
     def _probable(
         self, reply: JudgeReply, answer: str | None, detail: dict[str, object], cost: Mapping[str, float]
     ) -> Verdict:
-        """The expected score over the labels, by the probabilities of their first tokens."""
+        """The expected score over the labels, weighted by their probabilities as the first token."""
         if reply.first_token is None:
             return _unread("the server sent no log-probabilities", answer, detail, cost)
         masses = dict.fromkeys(self._meanings, 0.0)

@@ -1,4 +1,4 @@
-"""Asking a judge: several questions at once, and never past a deadline."""
+"""Queries a judge: asks several questions at once, and never exceeds a deadline."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _CHAT_LOGPROBS, _COMPLETION_LOGPROBS = 20, 5
-"""How many alternatives of a token servers give at most."""
+"""Maximum number of alternatives of a token that servers return, for chats and for completions."""
 
 T = TypeVar("T")
 Question = str | list[dict[str, str]]
@@ -27,7 +27,7 @@ Question = str | list[dict[str, str]]
 
 @dataclass(frozen=True)
 class JudgeServer:
-    """A server, and how it is asked; see `JudgeVerifier` for the fields."""
+    """A server, and the settings with which it is asked; `JudgeVerifier` describes the fields."""
 
     server: OpenAIServer
     model: str
@@ -64,7 +64,7 @@ class JudgeServer:
         """The reply in the text of an answer.
 
         Raises:
-            ServerError: If it is none.
+            ServerError: If the answer holds no reply.
         """
         try:
             return self._reply(json.loads(said))
@@ -106,7 +106,7 @@ class _Batch:
             return await self._persistent(question), time.monotonic() - began
 
     async def _persistent(self, question: Question) -> JudgeReply:
-        """Ask until there is a reply, a refusal, no attempt left, or no time."""
+        """Ask until there is a reply or a refusal, or until no attempt or no time is left."""
         judge, failures = self._judge, list[ServerError]()
         address = judge.server.address
         try:
@@ -127,7 +127,7 @@ class _Batch:
 
 
 def _summed(pairs: Any) -> dict[str, float]:
-    """Log-probabilities by token text; two tokens may have one text."""
+    """Log-probabilities by token text; two tokens may have the same text."""
     logprobs: dict[str, float] = {}
     for token, logprob in pairs:
         known = logprobs.get(token, -math.inf)
@@ -136,7 +136,7 @@ def _summed(pairs: Any) -> dict[str, float]:
 
 
 def _run(start: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine to its end, also for a caller who is in a running event loop."""
+    """Run a coroutine to its end, even if the caller is in a running event loop."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

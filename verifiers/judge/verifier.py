@@ -20,46 +20,49 @@ from verifiers.types import Outcome, Problem, Verdict
 
 
 class JudgeVerifier:
-    """A model behind an OpenAI-compatible server judges, such as one that `vllm serve` runs.
+    """Asks a model behind an OpenAI-compatible server to judge; `vllm serve` runs such a server.
 
     The reply's label becomes the outcome. A reply that is missing, cut off, or not one of the labels is a `VERIFIER_ERROR` with
     its cause in `detail["error"]`, and never a score. `detail` also holds the `label` and the end of the `reply`; `cost` holds
     the `seconds` and `tokens`. If nothing follows a completion's thoughts, it is `NO_ANSWER` and the judge is not asked.
 
     With `logprobs`, the verdict is `SCORED`: the mean of the labels' scores (1 for correct, 0 for incorrect and no_answer),
-    weighted with the probability of each as the reply's first token. Each label must be one token, and together they must
+    weighted by each label's probability as the reply's first token. Each label must be one token, and together they must
     have at least half of the probability.
 
-    A completion can address its judge; `verifiers.judge.prompt` says which defences there are. A judge's verdicts may change
+    A completion can address its judge; `verifiers.judge.prompt` describes the defences. A judge's verdicts may change
     with the server, and are not reproducible across machines.
 
     Args:
-        model: The model's name, as the server knows it.
+        model: The model's name on the server.
         base_url: The server's address with the version, such as `http://localhost:8000/v1`.
         preset: A name of `verifiers.judge.PRESETS`; by default `"reasoned"`, or `"yes_no"` with `logprobs`. The arguments below
             replace its settings.
-        prompt: The question, in which these are replaced: `{prompt}`, `{reference}`, `{completion}` (the text after its
-            thoughts), `{answer}` (the answer that it marks in a box, behind `####` or in `<answer>`; without a marked answer
-            the completion is `NO_ANSWER` if the prompt has no `{completion}`) and `{fence}` (a checksum of the completion).
-            Required for models trained to judge.
+        prompt: The question, in which these placeholders are replaced: `{prompt}`, `{reference}`, `{completion}` (the text
+            after its thoughts), `{answer}` (the answer that the completion marks in a box, after `####` or in `<answer>`;
+            without a marked answer the completion is `NO_ANSWER` if the prompt has no `{completion}`) and `{fence}` (a checksum
+            of the completion). Required for models trained to judge.
         system: A system message before the question.
         labels: The judge's possible labels, each with its outcome (`"correct"`, `"incorrect"`, `"no_answer"`) or a score; case,
             quotes, brackets and asterisks around a label do not matter.
         pattern: A regular expression whose first group that matched is the label, in its last match in the reply; without a
             pattern the whole reply is the label.
-        logprobs: Score by log-probabilities.
+        logprobs: Whether to score by the log-probabilities of the labels.
         route: `"chat"`, or `"completions"`, which sends the prompt without a chat template.
-        api_key: The server's key, if it requires one; `env:NAME` in a file or on the command line is that environment variable.
+        api_key: The server's key, if it requires one; `env:NAME` in a file or on the command line reads it from that
+            environment variable.
         temperature: Sampling temperature.
-        max_tokens: Most tokens of a reply; thoughts count.
-        parameters: Further settings of the request's body, such as `{"seed": 0}`; None leaves one of ours out.
+        max_tokens: Maximum number of tokens of a reply, including thoughts.
+        parameters: Further settings of the request's body, such as `{"seed": 0}`; None removes a setting that is sent by
+            default.
         deadline_s: Seconds for one verdict, with all attempts.
-        attempts: Maximum number of times that a question is asked: again after a lost connection, an invalid answer or a
-            temporary status (408, 409, 425, 429, 5xx), not after a refusal.
+        attempts: Maximum number of times that a question is asked: it is asked again after a lost connection, an invalid answer
+            or a temporary status (408, 409, 425, 429, 5xx), but not after a refusal.
         backoff_s: Pause before the second attempt, doubled for each further one up to a minute; a server's `Retry-After`
             replaces it.
-        concurrency: Maximum number of a batch's questions under way at once.
-        thoughts: Names of the tags of a completion's thoughts, which are cut off; a sequence, or text with commas between them.
+        concurrency: Maximum number of concurrent questions of a batch.
+        thoughts: Names of the tags that enclose a completion's thoughts, which are cut off; a sequence, or text with commas
+            between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range, or a preset's prompt is missing.
@@ -119,14 +122,14 @@ class JudgeVerifier:
         return self.verify_batch([completion], [problem])[0]
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, several at once."""
+        """Judge completion i against problem i, several completions at once."""
         verdicts: dict[int, Verdict] = {}
         answers: dict[int, str | None] = {}
         questions: dict[int, Question] = {}
         for row, (completion, problem) in enumerate(zip(completions, problems, strict=True)):
             try:
                 text, answers[row] = self._prompt.filled(completion, problem)
-            except InvalidArgumentError as error:  # this row's alone, so that the others are judged
+            except InvalidArgumentError as error:  # only this row fails; the others are judged
                 verdicts[row] = verifier_error(error)
                 continue
             if text is None:

@@ -30,7 +30,7 @@ def with_room(function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         finally:
             done.release()
 
-    # Not `threading.Thread`: its own calls need a dozen frames, and there may be three left.
+    # Not `threading.Thread`: its own calls need a dozen frames, and only three may be left.
     done = _thread.allocate_lock()
     done.acquire()
     _thread.start_new_thread(call, ())

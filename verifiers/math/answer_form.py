@@ -1,4 +1,4 @@
-"""Checks the written form of an answer equal to the gold: forms that some options reject, restatements of the question."""
+"""Checks the written form of an answer that equals the gold: rejects restatements, and forms that options exclude."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIGNS_IN_A_ROW = re.compile(r"[-+]\s?[-+]")
 
 
 def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnswer, prompt: str) -> str:
-    """The objection to the written form of an answer equal to the gold; empty if there is none."""
+    """The objection to the written form of an answer that equals the gold; empty if there is none."""
     if unordered(gold.tree) == unordered(answer.tree):
         return ""
     if options.reduced and any(not _is_reduced(node) for node in walk(answer.tree)):
@@ -90,7 +90,7 @@ def _is_whole_quotient(node: Node) -> bool:
 
 
 def _is_compound(node: Node) -> bool:
-    """Whether a value is composed of others: anything but integers, decimals, names, and containers of these."""
+    """Whether a value is composed of other values: anything but integers, decimals, names, and containers of these."""
     if isinstance(node, Number):
         return node.decimals is None and node.value.denominator != 1  # a repeating decimal
     return not is_literal(node) or any(isinstance(subtree, Divide | Mixed | Percent | Ratio) for subtree in walk(node))

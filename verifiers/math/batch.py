@@ -1,6 +1,6 @@
 """Judges batches in several processes, which stay warm and end with the verifiers that use them.
 
-They are separate programs (see `verifiers._workers`), not children of `multiprocessing`: those import the caller's main
+They are separate programs (see `verifiers._workers`), not children of `multiprocessing`. Such children import the caller's main
 module again, so that a script without a guard would start itself, and daemonic processes may not have children.
 """
 
@@ -33,13 +33,14 @@ Pair = tuple[str, Problem]
 MIN_BATCH = 32
 """Minimum number of completions for which processes are used."""
 MIN_CHUNK, MAX_CHUNK = 4, 32
-"""Number of completions that a process gets at once: few enough to balance slow ones, enough to make communication cheap."""
+"""Number of completions that a process gets at once: few enough to balance slow completions, enough to make communication
+cheap."""
 START_COST_S = 0.5
 """Seconds of work in the calling process before processes are started: about the cost of starting them."""
 GLANCE_S = 0.02
 """Seconds of work in the calling process to measure how long verdicts take, if processes are already running."""
 WORTHWHILE_S = 1e-4
-"""Minimum seconds for a verdict to be worth the communication, which costs about a third of that."""
+"""Minimum seconds of a verdict that make communication worthwhile; communication takes about a third of this."""
 _ATTEMPTS = 2
 _CHUNKS_PER_PROCESS = 8
 
@@ -59,7 +60,7 @@ class Processes:
         self._workers: list[Worker] = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle the number: a copy shares the processes of its own process."""
+        """Pickle the number of processes: a copy uses the shared processes of the program that unpickles it."""
         return shared_processes, (self._count,)
 
     @property
@@ -76,14 +77,14 @@ class Processes:
         """Judge completions; verdict i belongs to pair i.
 
         The calling process begins alone, and continues alone as long as verdicts are too fast for communication to be worth
-        it; if no processes are running, it first works for as long as starting them would take, so that a short batch starts
-        none. Data that can't be sent to another process, such as a class of the main module, is judged by the calling
-        process, and so is everything if no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
+        it; if no processes are running, it first works for as long as starting them would take, so that a short batch starts no
+        process. The calling process also judges data that can't be sent to another process, such as a class of the main module,
+        and everything if no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
 
         Args:
-            verifier: Judges one completion after another.
+            verifier: The verifier, which judges one completion after another.
             pairs: Completions with their problems.
-            patience_s: Seconds of wall-clock time that one completion may take, far above its own deadlines.
+            patience_s: Seconds of wall-clock time that one completion may take, far above the verifier's own deadlines.
         """
         encoded = _encoded(verifier)
         verdicts: list[Verdict] = []
@@ -115,7 +116,7 @@ class Processes:
             while waiting:
                 try:
                     index, chunk = waiting.popleft()
-                except IndexError:  # another thread took the last one
+                except IndexError:  # another thread took the last chunk
                     return
                 judged[index] = ask(worker, chunk)
 
@@ -129,7 +130,7 @@ class Processes:
         return [verdict for index in range(len(chunks)) for verdict in judged[index]]
 
     def _first(self, count: int) -> list[Worker]:
-        while len(self._workers) < count:  # two threads may add one too many, which never starts
+        while len(self._workers) < count:  # two threads may add a worker too many, which never starts
             self._workers.append(Worker("verifiers.math.batch", memory_mib=None))
         return self._workers[:count]
 
@@ -157,7 +158,7 @@ def _encoded(value: object) -> str | None:
     """A value encoded for another process; None if it can't be, such as an object of a class inside a function."""
     try:
         return encode(value)
-    except Exception:  # noqa: BLE001 - pickling runs what any class brings along
+    except Exception:  # noqa: BLE001 - pickling runs code of any class
         return None
 
 
@@ -184,7 +185,7 @@ def _ask(worker: Worker, verifier: Verifier, encoded: str, chunk: Sequence[Pair]
                 return [verifier_error(error)] * len(chunk)
         else:
             if not isinstance(reply, str):
-                break  # it can't be encoded either, or it raised an error that the caller should see
+                break  # the reply can't be encoded either, or an error was raised that the caller should see
             return list(decode(reply))
     return [verifier(*pair) for pair in chunk]
 
@@ -193,10 +194,10 @@ _shared: weakref.WeakValueDictionary[int, Processes] = weakref.WeakValueDictiona
 
 
 def shared_processes(count: int) -> Processes | None:
-    """The processes shared by all verifiers with this count; None for one process, which is the caller's own."""
+    """The processes shared by all verifiers with this count; None for a count of one, which is the calling process itself."""
     return _shared.setdefault(count, Processes(count)) if count > 1 else None
 
 
 def may_start_processes() -> bool:
-    """Whether this process is not itself a worker of `multiprocessing`, whose pool uses the CPUs already."""
+    """Whether this process is not itself a worker of `multiprocessing`, whose pool already uses the CPUs."""
     return not multiprocessing.current_process().daemon

@@ -1,4 +1,4 @@
-"""Find operations that an answer leaves undone: those that the question asks for, and those that change nothing."""
+"""Finds operations that an answer leaves undone: operations that the question asks for, and operations that change nothing."""
 
 from __future__ import annotations
 

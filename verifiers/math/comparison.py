@@ -1,4 +1,4 @@
-"""The comparison of an answer with a gold answer, both as text: their readings, their values, and the written form."""
+"""Compares an answer with a gold answer, both given as text: their readings, their values, and the written form."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Comparison:
     unreadable_reference: bool = False
     """Whether the gold answer can't be read, or has no value."""
     same: bool = False
-    """Whether the values are the same, also where the way in which the answer is written makes it `INCORRECT`."""
+    """Whether the values are the same, even if the written form of the answer makes it `INCORRECT`."""
 
 
 def equality(same: bool, what: str, tier: Tier) -> Comparison:
@@ -47,7 +47,7 @@ def equality(same: bool, what: str, tier: Tier) -> Comparison:
 def compare_answers(
     answer: str | None, gold: str, problem: Problem | None, options: ComparisonOptions, algebra: AlgebraWorker
 ) -> Comparison:
-    """Compare an extracted answer, None if there is none, with a gold answer."""
+    """Compare an extracted answer (None if there is none) with a gold answer."""
     begin_work()
     try:
         expected = read(gold)
@@ -71,13 +71,13 @@ def compare_answers(
     if expected.normal == actual.normal:
         return Comparison(Outcome.CORRECT, "the same text, up to typography")
     if names := ordered_names(expected.tree) | ordered_names(actual.tree):
-        with contextlib.suppress(UnreadableError):  # then the reading without them stands
+        with contextlib.suppress(UnreadableError):  # then the reading without vectors is kept
             expected, actual = read(gold, vectors=names), read(answer, vectors=names)
     return _compare_trees(expected, actual, problem, options, algebra)
 
 
 def _without_gold(answer: str | None, gold: str, error: UnreadableError) -> Comparison:
-    """The result for a gold that cannot be read, of which only the text is known."""
+    """The result for a gold that cannot be read, so that only its text can be compared."""
     if answer is not None and normal_text(answer) == normal_text(gold) != "":
         return Comparison(Outcome.CORRECT, "the same text, up to typography, as the gold answer, which cannot be read")
     reason = f"the gold answer cannot be read: {error}"
@@ -118,7 +118,7 @@ def _compare_trees(
 
 
 _FOR_ALGEBRA: tuple[type[Node], ...] = (Series, Integral, Limit, Derivative)
-"""The nodes of which no cheaper method than computer algebra shows that they are equal."""
+"""The kinds of nodes whose equality no method cheaper than computer algebra can show."""
 
 
 def _comparer(problem: Problem | None, prompt: str, options: ComparisonOptions, algebra: AlgebraWorker) -> Comparer:

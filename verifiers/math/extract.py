@@ -1,6 +1,6 @@
-"""Extraction of the answer from a completion, apart from judging it: what mathematics can be an answer, and presets.
+"""Extracts the answer from a completion without judging it: decides which mathematics can be an answer, and has presets.
 
-`verifiers.completion` finds where the answer stands.
+`verifiers.completion` finds the place of the answer.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from verifiers.math.reading.read import tree_or_none
 from verifiers.math.tree import ListOf, Node, Sentence, Words
 
 MAX_COMPLETION = 2_000_000
-"""Maximum length of a completion, in characters; only the end of a longer one is searched."""
+"""Maximum length of a completion, in characters; only the end of a longer completion is searched."""
 _LONGEST_WHOLE = 4_000
 _MAX_PROSE_WORDS = 3
 
@@ -30,13 +30,13 @@ METHODS: tuple[Method, ...] = FORMS
 
 
 class Extracted(NamedTuple):
-    """An answer and how it was found; `answer` is None if there is none."""
+    """An answer and how it was found; `answer` is None if no answer was found."""
 
     answer: str | None
     method: str
-    """One of `METHODS`, the name of a regular-expression preset, or why there is no answer."""
+    """One of `METHODS`, the name of a regular-expression preset, or the reason why there is no answer."""
     second: str | None = None
-    """A different answer that the completion gives as well, without taking the first back."""
+    """A different answer that the completion also gives, without retracting the first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,25 +44,26 @@ class Extraction:
     """Settings for the extraction of answers.
 
     Raises:
-        InvalidArgumentError: If a method is unknown, the pattern has no group, or a name of a thought's tag is no word.
+        InvalidArgumentError: If a method is unknown, the pattern has no group, or the name of a thought's tag is not a word.
     """
 
     methods: tuple[Method, ...] = DEFAULT_FORMS
-    """The forms of an answer to look for, of `METHODS`."""
+    """The forms of answers to look for, from `METHODS`."""
     stop: tuple[str, ...] = ()
-    """Strings; the completion is cut at the first that occurs."""
+    """Stop strings: the completion is cut at the first one that occurs."""
     thinking: Literal["closed", "ignore"] = "closed"
-    """`closed`: only text after the last thought counts, and an unclosed thought gives no answer; `ignore`: tags are text."""
+    """`closed`: only text after the last thought counts, and an unclosed thought gives no answer; `ignore`: tags are ordinary
+    text."""
     thoughts: tuple[str, ...] = THOUGHTS
-    """The names of the tags of thoughts."""
+    """The names of the tags that enclose thoughts."""
     asked: Method | None = None
-    """The form that the prompt asks for: better than any other."""
+    """The form that the prompt asks for, which is preferred to any other."""
     pattern: re.Pattern[str] | None = None
     """A regular expression that replaces the methods: the first group that matches is the answer."""
     occurrence: int = 0
     """The index of the pattern's match that counts: 0 for the first, -1 for the last."""
     literal: bool = False
-    """Whether answers are compared as strings after `ignored` is deleted, as lm-eval's exact match does."""
+    """Whether answers are compared as strings after `ignored` is deleted, as in lm-eval's exact match."""
     ignored: tuple[re.Pattern[str], ...] = field(default=())
 
     def __post_init__(self) -> None:
@@ -80,7 +81,8 @@ class Extraction:
 
         Args:
             completion: A model's text.
-            same: Whether two answers are the same, where a completion gives several; by default, as text.
+            same: Decides whether two answers are the same, if a completion gives several; by default, answers are compared as
+                text.
         """
         completion = completion[-MAX_COMPLETION:]
         response = cut(completion, stop=self.stop, thoughts=self.thoughts if self.thinking == "closed" else None)
@@ -114,7 +116,7 @@ class _Mathematics(Kind[str]):
     is_list: ClassVar[bool] = True
 
     def read(self, content: str, form: Form) -> str | None:
-        """The answer of a content."""
+        """The answer in a content; None if there is none."""
         answer = _without_typeface(content.strip())
         if form in EXPLICIT:
             return answer or None
@@ -125,14 +127,14 @@ class _Mathematics(Kind[str]):
         return (_whole if form in ("whole", "second") else _stated)(answer)
 
     def same(self, first: str, second: str) -> bool:
-        """Whether two answers are equal, or the second is the first rounded, in another unit, or with words about it."""
+        """Whether two answers are equal, or the second is the first rounded, in another unit, or with added words."""
         if self.equal(first, second) or self.equal(first, f"{first} or {second}"):
             return True
         leading = _LEADING.match(second)
         return leading is not None and self.equal(first, leading[0])
 
     def comparable(self, first: str, second: str) -> bool:
-        """Whether the second is no mere words about a value."""
+        """Whether the second is more than words about a value."""
         return not _is_words(second) or re.search(r"[0-9\\=]", first) is None
 
 
@@ -141,14 +143,14 @@ def _is_words(answer: str) -> bool:
 
 
 def _without_typeface(answer: str) -> str:
-    """An answer without a text command around all of it; one around a letter may mark a vector."""
+    """An answer without a text command around all of it; a command around one letter is kept, as it may mark a vector."""
     while (match := _TYPEFACE.fullmatch(answer)) is not None and len(match[1]) > 1:
         answer = match[1].strip()
     return answer
 
 
 def _stated(answer: str) -> str | None:
-    """An answer behind a phrase: whatever can be read, and at most a few words of prose."""
+    """The answer after a phrase: anything that can be read, or at most a few words of prose."""
     tree = tree_or_none(answer)
     if tree is None:
         return answer if len(_WORD.findall(answer)) <= _MAX_PROSE_WORDS and _SAYS_SOMETHING.search(answer) else None
@@ -171,7 +173,7 @@ def _parts(tree: Node) -> tuple[Node, ...]:
 
 
 def _is_prose(tree: Node) -> bool:
-    """Whether an answer is nothing but words, and more of them than a name or a verdict has."""
+    """Whether an answer consists only of words, and has more words than a name or a verdict."""
     words = [part.text for part in _parts(tree) if isinstance(part, Words)]
     return len(words) == len(_parts(tree)) and sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS
 

@@ -35,7 +35,7 @@ from verifiers.types import Problem
 
 
 def gold_text(reference: object) -> str | None:
-    """A reference as answer text, which for a worked solution is its final answer; None if it holds no answer."""
+    """A reference as answer text; for a worked solution, its final answer. None if it holds no answer."""
     if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
         return None
     if not isinstance(reference, str):
@@ -94,6 +94,6 @@ def choices_of(problem: Problem | None) -> dict[str, str]:
 
 
 def option_behind(letter: str, texts: Mapping[str, str]) -> Node | None:
-    """The option of a letter, parsed; None if the letter has none."""
+    """The parsed option of a letter; None if the letter has no option."""
     tree = tree_or_none(f"({letter}) {texts[letter]}") if letter in texts else None
     return tree.content if isinstance(tree, Choice) else Words(folded_words(texts[letter])) if letter in texts else None

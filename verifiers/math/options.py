@@ -1,4 +1,4 @@
-"""Options for what counts as the same answer: a frozen record with a field for each row of the policy that can be changed."""
+"""Options for what counts as the same answer: a frozen record with a field for each rule of the policy that can be changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifiers.bounds import Above, AtLeast, Between
 from verifiers.errors import InvalidArgumentError
 
 DEFAULT_ERROR = 1e-8
-"""The absolute tolerance for a problem without its own, where problems specify it."""
+"""The absolute tolerance for a problem that specifies none, if problems specify their tolerances."""
 
 DEFAULT_ROUNDING_DIGITS = 10
 
@@ -23,16 +23,18 @@ class ComparisonOptions:
 
     Raises:
         InvalidArgumentError: If the value of an option is invalid.
-        UnknownNameError: If an option has no such choice; the message lists the valid ones.
+        UnknownNameError: If an option has no such choice; the message lists the valid choices.
     """
 
     percent: Literal["either", "value", "require", "factor"] = "either"
-    """`25` and `25\\%`: `either` accepts the number or its hundredth; `value` only its value; `require` the sign too;
-    `factor` ignores the sign, and accepts the hundredth and the hundredfold of a number in digits, as some benchmarks do."""
+    """`25` and `25\\%`: `either` accepts the number or its hundredth; `value` accepts only the value; `require` also requires
+    the sign; `factor` ignores the sign, and accepts the hundredth and the hundredfold of a number in digits, as some benchmarks
+    do."""
     degrees: Literal["unit", "convert"] = "unit"
-    """Whether degrees are a unit that may be left out, or can also be converted to radians."""
+    """`unit`: degrees are a unit that may be left out; `convert`: they are also converted to radians."""
     units: Literal["ignore", "require", "convert"] = "ignore"
-    """A missing or extra unit is ignored or is wrong; `convert` ignores too, and converts units of one dimension."""
+    """`ignore` ignores a missing or extra unit; `require` rejects it; `convert` ignores it, and converts units of one
+    dimension."""
     brackets: Literal["strict", "lenient"] = "strict"
     """Whether the brackets around a tuple or an interval matter."""
     vectors: Literal["lenient", "strict"] = "lenient"
@@ -50,12 +52,12 @@ class ComparisonOptions:
     echo: Literal["reject", "allow"] = "reject"
     """Whether a compound answer that only repeats an expression of the prompt is rejected."""
     rel_tol: Annotated[float | None, Between(0, 1, open_low=True, open_high=True)] = None
-    """Relative tolerance for constants, for data sets with rounded golds. The wider of this and `abs_tol` counts."""
+    """Relative tolerance for constants, for data sets with rounded golds. The wider of this and `abs_tol` applies."""
     abs_tol: Annotated[float | Literal["problem"] | None, Above(0)] = None
-    """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as in OlympiadBench (the smallest
-    of several), and is 1e-8 for a problem without one."""
+    """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as in OlympiadBench (the smallest if there
+    are several); it is 1e-8 if a problem has none."""
     rounding_digits: Annotated[int | None, AtLeast(1)] = DEFAULT_ROUNDING_DIGITS
-    """Significant digits from which a correct rounding of a non-terminating gold is accepted; None accepts none."""
+    """Minimum number of significant digits of an accepted rounding of a non-terminating gold; None accepts no rounding."""
     decimal_comma: bool = False
     """Whether a comma between digits is the decimal sign in answers."""
 
@@ -64,7 +66,7 @@ class ComparisonOptions:
 
     @property
     def are_exact(self) -> bool:
-        """Whether no number is accepted in place of another."""
+        """Whether no number is accepted in place of a different number."""
         return self.rel_tol is None and self.abs_tol is None and self.percent != "factor"
 
     def for_problem(self, metadata: Mapping[str, object]) -> ComparisonOptions:
@@ -77,7 +79,7 @@ class ComparisonOptions:
 
 
 def _error(given: object) -> float:
-    """The smallest of the errors that a problem specifies, with the default for empty ones."""
+    """The smallest of the errors that a problem specifies; an empty error is the default."""
     texts = [text.strip() for text in given.split(",")] if isinstance(given, str) else [given]
     try:
         errors = [float(text) if text else DEFAULT_ERROR for text in texts]  # type: ignore[arg-type]  # checked by float

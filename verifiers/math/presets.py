@@ -1,4 +1,4 @@
-"""Acceptance rules of other graders as settings of this verifier; `docs/math.md` says how closely each matches its original."""
+"""The rules of other graders as settings of this verifier; `docs/math.md` says how closely each matches the original grader."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Grader:
 
 
 GRADERS: dict[str, Grader] = {
-    # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): numbers within the problem's error, also their
-    # hundredth and hundredfold.
+    # OlympiadBench's judge (He et al. 2024, inference/code/math_judger.py): numbers within the problem's error are right, and
+    # so are their hundredth and hundredfold.
     "olympiadbench": Grader(
         options={
             "echo": "allow",

@@ -13,11 +13,11 @@ from verifiers.math.reading.parse import parse
 from verifiers.math.tree import Node, Relation, Symbol, walk
 
 MAX_PROMPT = 20_000
-"""Maximum length of prompt that is searched, in characters."""
+"""Maximum number of characters of a prompt that are searched."""
 _FORMULA = re.compile(
     r"\$\$(.{1,1000}?)\$\$|(?<!\\)\$(.{1,1000}?)(?<!\\)\$|\\\((.{1,1000}?)\\\)|\\\[(.{1,1000}?)\\\]", re.DOTALL
 )
-# Formulas in plain text, of numbers, single letters, function names and signs only; possessive, so linear.
+# Formulas in plain text that consist only of numbers, single letters, function names and signs; possessive, so linear.
 _PLAIN_FORMULA = re.compile(
     r"(?:(?:sqrt|sin|cos|tan|log|ln|pi|\\(?:cdot|times|div|d?frac|sqrt)(?![A-Za-z])|(?<![A-Za-z])[A-Za-z](?![A-Za-z])|(?<![0-9])[0-9]++(?:\.[0-9]++)?+|[-+*/^()!%{}×·÷−√²³])\s*+){3,}"
 )
@@ -30,7 +30,7 @@ _EDGES = "[A-Za-z0-9.^_]"
 _ARTICLES = frozenset("aAI")  # letters that are words in prose
 _TOPICS = {
     "ratios": re.compile(r"\bratios?\b"),
-    "flats": re.compile(  # as what is asked for: a line in the prompt may be the way of something that moves
+    "flats": re.compile(  # only if it is asked for: a line in the prompt may be the path of something that moves
         r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?=(?:find|solve|give|determine|describe|write|state"
         r"|express|compute|what|parametri\w+)\b)[^.?!]{0,300}\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
         r"|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel|eigenspace|span|locus"
@@ -45,11 +45,12 @@ _TOPICS = {
         re.IGNORECASE,
     ),
 }
-"""Words and signs by which a prompt asks for ratios, for points with free numbers, or for what has arbitrary constants."""
+"""Words and signs by which a prompt asks for ratios, for points with free numbers, or for something with arbitrary
+constants."""
 
 
 def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
-    """Whether an expression occurs in a prompt, as one of its expressions or as part of its text.
+    """Whether an expression occurs in a prompt, either as an expression or as part of the text.
 
     Args:
         node: The expression.
@@ -72,7 +73,7 @@ def topics(prompt: str) -> frozenset[str]:
 
 
 def _is_named(name: str, text: str) -> bool:
-    """Whether prose has a symbol, as in `speeds c1 and c2` or `lengths c_i`."""
+    """Whether a symbol occurs in prose, as in `speeds c1 and c2` or `lengths c_i`."""
     letter, _, index = name.partition("_")
     index = rf"(?:{re.escape(index)}|[ijkn])" if index else ""
     end = rf"_?(?:\{{{index}\}}|{index}(?![A-Za-z0-9]))" if index else "(?![A-Za-z0-9_])"
@@ -130,7 +131,7 @@ def _formulas(prompt: str) -> tuple[Node, ...]:
         try:
             trees.append(parse(formula.strip(_PUNCTUATION)))
         except UnreadableError:
-            continue  # not an expression by itself; its text is searched instead
+            continue  # not an expression by itself; the text is searched instead
     return tuple(trees)
 
 

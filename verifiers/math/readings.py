@@ -1,4 +1,4 @@
-"""The readings of an answer that a gold makes possible, where one text can mean several things."""
+"""The possible readings of an answer whose text can mean several things, in view of its gold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTER_AS_BASE = re.compile(r"([0-9]+)_\{?([a-z])\}?")
 
 
 def without_letter_as_base(answer: str, prompt: str) -> str:
-    """A numeral without a letter for its base, `100100_b`, if the prompt speaks of that base; any other answer as it is."""
+    """Drop a letter for the base of a numeral, `100100_b`, if the prompt mentions that base; other answers are unchanged."""
     match = _LETTER_AS_BASE.fullmatch(answer)
     return match[1] if match is not None and re.search(rf"\bbase[-\s]\$?{match[2]}\b", prompt) else answer
 
@@ -27,13 +27,13 @@ def without_letter_as_base(answer: str, prompt: str) -> str:
 def pairs_of_trees(
     gold: ParsedAnswer, answer: ParsedAnswer, choices: Mapping[str, Node], *, base_optional: bool
 ) -> Iterator[tuple[Node, Node]]:
-    """The gold's tree with each tree of the answer's text.
+    """Pair the gold's tree with each possible tree of the answer's text.
 
     Args:
         gold: The gold.
         answer: The answer.
         choices: The content of each letter of a multiple-choice problem.
-        base_optional: Whether a numeral may lack its base.
+        base_optional: Whether the base of a numeral may be omitted.
     """
     expected = gold.tree
     if choice_letter(expected) in choices:
@@ -54,7 +54,7 @@ def _trees(
         yield gold.tree  # letters that were read as a product
     yield answer.tree
     if collection and _COMMA_GROUP.search(answer.text):
-        with contextlib.suppress(UnreadableError):  # then the first reading stands alone
+        with contextlib.suppress(UnreadableError):  # the first reading is then the only one
             yield read(answer.text, thousands=False).tree
     if isinstance(gold.tree, BasedNumber):
         if base_optional and answer.normal.upper() == gold.tree.digits:
@@ -69,6 +69,6 @@ def _trees(
 
 
 def _in_capitals(text: ParsedAnswer) -> BasedNumber | None:
-    """A numeral with a base whose digits may be lower-case letters; None for anything else."""
+    """Read a numeral with a base whose digits may be lower-case letters; None for anything else."""
     tree = tree_or_none(text.normal.upper())
     return tree if isinstance(tree, BasedNumber) else None

@@ -1,7 +1,7 @@
 """The typed tree that answers are read into: numbers, expressions, relations, containers and words.
 
-Every node is frozen and hashable, and holds only plain data. Two trees are equal exactly if the answers were written alike
-up to typography; equality of meaning is decided by `verifiers.math.compare.comparer`.
+Every node is frozen and hashable, and holds only plain data. Two trees are equal exactly if the answers were written in the
+same way, up to typography; equality of meaning is decided by `verifiers.math.compare.comparer`.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Number(Node):
-    """A non-negative rational literal: an integer, a decimal, a repeating decimal, scientific notation."""
+    """A non-negative rational literal: an integer, a decimal, a repeating decimal, or scientific notation."""
 
     value: Fraction
     decimals: int | None = None
-    """Digits after the point, for a literal written as a terminating decimal; None for any other."""
+    """Digits after the point, for a literal written as a terminating decimal; None for any other literal."""
     significant: int = 0
     """Significant digits of a terminating decimal."""
 
@@ -66,7 +66,7 @@ class Symbol(Node):
 
 
 DOTS = Symbol("...")
-"""Three dots, which stand for further terms, factors or items."""
+"""Three dots in place of further terms, factors or items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +317,7 @@ def _nodes_of(value: tuple[object, ...]) -> Iterator[Node]:
 
 
 def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
-    """A copy in which each node is replaced, from the top down, by what the function returns for it, unless that is None."""
+    """A copy in which, from the top down, the function's result replaces each node, unless the result is None."""
     replaced = function(node)
     if replaced is not None:
         return replaced

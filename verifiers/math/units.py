@@ -1,4 +1,4 @@
-"""Units, currencies and counted nouns that may follow a number, and when two of them are equal."""
+"""Units, currencies and counted nouns that may follow a number."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Unit:
     factor: Fraction = Fraction(1)
     label: str = ""
     noun: str = ""
-    """Words beside the unit of a measure: the `north` of `5 km north`."""
+    """Words after the unit of a measure: the `north` of `5 km north`."""
 
     @property
     def is_label(self) -> bool:
@@ -32,7 +32,7 @@ class Unit:
 
     @property
     def is_general(self) -> bool:
-        """Whether this is the word `units`, possibly with a power, rather than a thing or a measure."""
+        """Whether this is only the word `units`, possibly with a power, and neither a counted thing nor a measure."""
         return self.is_label and all(map(_GENERAL.fullmatch, self.label.partition(" of ")[0].split()))
 
     def power(self, exponent: int) -> Unit:
@@ -139,7 +139,7 @@ UNITS = _table()
 CURRENCIES = frozenset((name, 1) for name in ("dollar", "euro", "sterling", "rupee", "yen"))
 CURRENCY_SIGNS = "$€£¥₹¢"
 
-# Letters that are units only if they are set as text; otherwise they are symbols.
+# Letters that are units only if they are set as text; otherwise, they are symbols.
 SINGLE_LETTER_UNITS = frozenset("mgshLNJKWV")
 _DEGREE_WORDS = {"square": 2, "sq": 2, "cubic": 3, "cu": 3}
 _AFTERWARDS = {"squared": 2, "cubed": 3}
@@ -162,7 +162,7 @@ class UnitWord:
 
 
 def read_unit(words: tuple[UnitWord, ...]) -> Unit | None:
-    """Read the words after a number as a unit or a counted noun; None if they are neither."""
+    """Read the words after a number as a unit or a counted noun; None if they name neither."""
     if not words or words[0].word.lower() in _AFTERWARDS:
         return None
     if any(word.word.lower() in NO_NOUNS and word.word.lower() not in _AFTERWARDS for word in words):

@@ -1,4 +1,4 @@
-"""The math verifier: the answer of a completion is found, compared with the gold, and becomes a verdict."""
+"""The math verifier: finds the answer of a completion, compares it with the gold, and returns a verdict."""
 
 from __future__ import annotations
 
@@ -40,19 +40,20 @@ class MathVerifier:
     `problem.reference` is the gold answer as text (LaTeX or plain), an integer, a float or a `Fraction`. A multiple-choice
     problem may carry `metadata["choices"]`: the options in order, or a mapping from letter to option.
 
-    Outcomes: `CORRECT`, `INCORRECT`; `NO_ANSWER` if the completion has none; `TIMEOUT` if computer algebra exceeded the
+    Outcomes: `CORRECT`, `INCORRECT`; `NO_ANSWER` if the completion has no answer; `TIMEOUT` if computer algebra exceeded the
     deadline because of the answer; `VERIFIER_ERROR` (score NaN) if the gold cannot be read or has no value, or the algebra
     worker broke. `detail` holds `tier`, `gold`, `answer` (normalised forms), `reason` and `extraction`, and
     `unreadable_reference` if the gold is at fault.
 
     Args:
-        preset: The name of a grader in `GRADERS` to reproduce: its extraction and options are the defaults of those below.
+        preset: The name of a grader in `GRADERS` to reproduce: its extraction and options become the defaults of the arguments
+            below.
         extraction: The name of an extraction preset (`default`, `flexible`, `boxed`, `answer_tag`, `gsm8k_strict`,
             `gsm8k_flexible`, `minerva`) or an `Extraction`; without a preset, `default`.
         deadline_s: Seconds of processor time that computer algebra may take for one answer, excluding its start.
-        memory_mib: Memory limit of the computer-algebra process.
+        memory_mib: Memory limit of the computer-algebra process, in MiB.
         workers: Number of processes that `verify_batch` uses for large batches; None for one on each available CPU.
-        thoughts: Names of the tags of thoughts, which are cut off; by default those of the extraction.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; by default, the names that the extraction sets.
         **options: Options for comparing answers: the fields of `ComparisonOptions`.
 
     Raises:
@@ -86,7 +87,7 @@ class MathVerifier:
         self._processes = shared_processes(workers or available_cpus())
 
     def preferring(self, form: Form) -> MathVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless its extraction names one."""
+        """This verifier, preferring answers in the form that a prompt asks for, unless its extraction names a form."""
         if self.extraction.asked is not None or self.extraction.pattern is not None:
             return self
         verifier = copy.copy(self)
@@ -145,13 +146,13 @@ class MathVerifier:
         return self._processes.judge(self, pairs, patience_s=10 * self._algebra.wall_s)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers are equal, in whichever form they are written; False where that is not decided."""
+        """Whether two answers are equal, in whichever form they are written; False if this can't be decided."""
         return with_room(self._same_answer, first, second, problem)
 
     def answer_key(self, answer: str) -> Fraction | None:
-        r"""The value of an answer in a few plain digits, such as `-7`, `0.5` or `\frac{1}{2}`; None for any other.
+        r"""The value of an answer in a few plain digits, such as `-7`, `0.5` or `\frac{1}{2}`; None for any other answer.
 
-        Two answers that have one are the same exactly where these are equal, which is sooner found than by `same_answer`.
+        Two answers with a key are the same exactly if their keys are equal; comparing keys is faster than `same_answer`.
         """
         exact = self.options.are_exact and not self.extraction.literal
         # Longer numbers may be roundings of each other.
@@ -173,7 +174,7 @@ class MathVerifier:
         try:
             return self._compared(answer, gold, problem)
         except RecursionError:
-            raise  # the caller's stack was too deep; a fresh one is not
+            raise  # the caller's stack was too deep; a fresh stack is not
         except Exception as error:  # noqa: BLE001 - a bug here is reported in the verdict, and never scored
             return Comparison(Outcome.VERIFIER_ERROR, f"the verifier broke: {type(error).__name__}: {error}")
 
@@ -181,9 +182,9 @@ class MathVerifier:
         """Compare an extracted answer with a gold answer, both as strings.
 
         Args:
-            answer: The answer, None if the completion has none.
+            answer: The answer; None if the completion has no answer.
             gold: The gold answer.
-            problem: The problem, for its prompt and choices, if they matter.
+            problem: The problem, whose prompt and choices may matter.
         """
         return with_room(self._compared, answer, gold, problem)
 

@@ -17,7 +17,7 @@ GREEK = _words(
     "alpha beta gamma delta epsilon varepsilon zeta eta theta vartheta iota kappa lambda mu nu xi rho sigma tau "
     "upsilon phi varphi chi psi omega Gamma Delta Theta Lambda Xi Pi Sigma Upsilon Phi Psi Omega ell hbar aleph imath jmath"
 )
-"""Commands that stand for one symbol."""
+"""Commands that denote one symbol."""
 NAMES = {
     "pi": "pi",
     "infinity": "infty",
@@ -27,7 +27,7 @@ NAMES = {
     "theta": "theta",
     "emptyset": "emptyset",
 }
-"""Plain-text names of commands."""
+"""The commands of plain-text names."""
 GRAMMAR_WORDS = _words(
     "and or is in of to at by for if on per mod an the no yes not all any one two six ten am pm sq cu st nd rd th "
     "usd eur gbp inr jpy pct"
@@ -48,7 +48,7 @@ SILENT_COMMANDS = _words(
 BOLD_COMMANDS = _words("mathbf boldsymbol bm bold")
 """Silent commands that set letters in bold."""
 COMPLEX_NAMES = frozenset("zw")
-"""Letters that stand for complex numbers if there is a conjugate or an absolute value."""
+"""Letters that denote complex numbers if there is a conjugate or an absolute value."""
 _SYNONYMS = {
     "le": "leq leqslant",
     "ge": "geq geqslant",
@@ -81,7 +81,7 @@ _SYNONYMS = {
     "theta": "vartheta",
 }
 SYNONYMS = {synonym: command for command, synonyms in _SYNONYMS.items() for synonym in synonyms.split()}
-"""Synonymous commands."""
+"""The usual command for each synonym."""
 _SIGNS_OF_RELATIONS = {
     "=": "= == is equals",
     "<": "< lt",
@@ -100,7 +100,7 @@ SIGNS_OF_STATEMENTS = _words(
     "forall exists nexists cong parallel perp to leftrightarrow leftarrow iff Leftrightarrow neg subset subseteq supset "
     "supseteq mapsto"
 )
-"""Signs between formulas without values to compare, which are read as words."""
+"""Signs between formulas that have no values to compare, so that they are read as words."""
 FACTOR_STARTS = (
     FUNCTIONS
     | GREEK
@@ -134,10 +134,10 @@ NO_NOUNS = _words(
     "roughly almost factorial lakh lakhs crore crores squared cubed percent half quarter "
     "i we you it they he she do does don't doesn't did didn't other another mod modulo correct"
 )
-"""Words that change the meaning of a number or an equation, so that they can't name the thing that is counted or is equal.
+"""Words that change the meaning of a number or an equation, so that they can't name the counted thing or the value.
 
-This list decides verdicts, and is needed: any other word after a number is taken as the thing counted, because answers say
-`12 ways` where the problem asks for orders, and no structural rule distinguishes `6 ways` from `6 doubled`. It holds words
-of arithmetic and of closed classes (negations, conjunctions, comparisons, pronouns), never nouns, and a word in it can only
-reject an answer that a gold without words would accept.
+This list affects verdicts, and is needed: any other word after a number is taken as the counted thing, because answers say
+`12 ways` when the problem asks for orders, and no structural rule distinguishes `6 ways` from `6 doubled`. It contains words of
+arithmetic and of closed classes (negations, conjunctions, comparisons, pronouns), never nouns. A word in it can only cause the
+rejection of an answer that a gold without words would accept.
 """

@@ -1,4 +1,4 @@
-"""Scores of single steps from a learned process reward model: `ProcessRewardModelVerifier`."""
+"""Scores single steps with a learned process reward model: `ProcessRewardModelVerifier`."""
 
 from verifiers.process_reward_model.verifier import ProcessRewardModelVerifier
 

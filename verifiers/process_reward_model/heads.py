@@ -26,18 +26,18 @@ class StepModel:
     | `value_head` | sigmoid of one number, of a linear layer named `v_head.summary` | the same |
     | `token_pair` | softmax of the logits of two tokens, the first | `AutoModelForCausalLM` |
 
-    `mlp` is the head of Qwen2.5-Math-PRM, whose own code, which transformers from 4.54 on can't run, is not needed.
+    `mlp` is the head of Qwen2.5-Math-PRM. That model's own code, which transformers from 4.54 on can't run, is not needed.
 
     Args:
         name: A hub name or a folder.
-        head: One of the above.
-        labels: The two tokens of a `token_pair`, the one for a right step first.
+        head: A head from the table.
+        labels: The two tokens of a `token_pair`; the first means that a step is right.
         device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
             model computes in 32-bit floats.
 
     Raises:
         InvalidArgumentError: If there is no such model, weights of the head are missing, it has another number of labels, or
-            its tokens attend to later ones.
+            the model's tokens attend to later tokens.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class StepModel:
         move_to_device(self.model, device)
 
     def probabilities(self, texts: Sequence[list[int]], scored: Sequence[list[int]]) -> list[list[float]]:
-        """Score texts of tokens at the indices in `scored`; one forward pass, in which no text depends on another."""
+        """Score tokenised texts at the indices in `scored`, in one forward pass in which no text depends on another."""
         import torch
 
         rows = torch.tensor([row for row, indices in enumerate(scored) for _ in indices])
@@ -71,7 +71,7 @@ class StepModel:
         model: Any = self.model
         values: torch.Tensor
         if self._head == "token_pair":
-            # Logits of the whole vocabulary at every token would be most of the memory.
+            # Logits of the whole vocabulary at every token would take most of the memory.
             kept, column = torch.unique(columns, return_inverse=True)
             logits = model(**inputs, use_cache=False, logits_to_keep=kept.to(model.device)).logits
             values = logits[rows, column][:, list(self._labels or ())]
@@ -108,7 +108,7 @@ def _loaded_body(name: str | PathLike[str], head: Head) -> tuple[PreTrainedModel
     import torch
     from transformers import AutoModel, PreTrainedModel
 
-    class BodyAndHead(PreTrainedModel):  # type: ignore[misc] # transformers is not read for types
+    class BodyAndHead(PreTrainedModel):  # type: ignore[misc] # transformers is not type-checked
         """A transformer and a head on its last hidden states, under the names that checkpoints of this head use."""
 
         base_model_prefix = "model"

@@ -1,4 +1,4 @@
-"""From a problem and the steps of a completion to tokens, and to the tokens at which the steps are scored."""
+"""Turns a problem and the steps of a completion into tokens, and finds the tokens at which the steps are scored."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 StepLayout = Literal["chat", "text", "pieces", "turns"]
 _HOLE = "\ufdd0"
-"""Stands for a mark while a chat template is filled in: a code point that Unicode reserves for such use and no text has."""
+"""Placeholder for a mark in a chat template: a code point that Unicode reserves for internal use and that no text contains."""
 
 
 class UnwritableStepsError(Exception):
-    """Why a completion can't be shown to the model with a mark behind each step."""
+    """A completion can't be shown to the model with a mark after each step; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class StepFormat:
     """How a problem and the steps of a completion are written for a process reward model.
 
     Raises:
-        InvalidArgumentError: If the split or the mark is empty, or a system message has no chat to stand in.
+        InvalidArgumentError: If the split or the mark is empty, or there is a system message but the layout is not a chat.
     """
 
     layout: StepLayout
-    """`"chat"`: one message of the assistant, with a mark behind each step. `"text"`: the same without a chat template.
-    `"pieces"`: as text, but the prompt, each step and each mark are tokenised one by one. `"turns"`: each step is a message of
-    the user, the first one with the problem, and the assistant answers each with the mark."""
+    """`"chat"`: all steps are one message of the assistant, with a mark after each step. `"text"`: the same without a chat
+    template. `"pieces"`: as `"text"`, but the prompt, each step and each mark are tokenised separately. `"turns"`: each step is
+    a message of the user, the first step together with the problem, and the assistant answers each message with the mark."""
     split: str
     """Text between two steps of a completion."""
     mark: str
     """Text at which a step is scored."""
     system: str | None = None
-    """System message of a chat whose prompt has none."""
+    """System message of a chat whose prompt has no system message."""
     prompt_end: str = ""
     """Text between the prompt and the first step, except in a chat."""
     step_end: str = ""
@@ -64,7 +64,7 @@ class Step:
 
     text: str
     end: int
-    """Number of characters of the completion that show that the step is over, with the separator behind it."""
+    """Number of characters of the completion up to the end of the step, including the separator after it."""
     is_cut_off: bool
     """Whether only the end of the completion ends the step."""
 
@@ -83,11 +83,11 @@ def steps_of(completion: str, split: str) -> list[Step]:
 
 
 class StepEncoder:
-    """Writes problems and steps in a format, as tokens.
+    """Encodes problems and steps as tokens, in a format.
 
     Raises:
-        InvalidArgumentError: If the tokenizer does not suit the format: it has no chat template, the mark is not one token
-            although it has to be found, or the chat template drops marks.
+        InvalidArgumentError: If the tokenizer does not suit the format: it has no chat template, the mark is not a single token
+            although the layout requires this, or the chat template drops marks.
     """
 
     def __init__(self, format: StepFormat, tokenizer: PreTrainedTokenizerBase) -> None:
@@ -118,10 +118,10 @@ class StepEncoder:
             )
 
     def encode(self, prompt: str | Sequence[Message], steps: Sequence[Step]) -> tuple[list[int], list[int]]:
-        """Give the tokens, and for each step the index of the token at whose output it is scored.
+        """Return the tokens, and for each step the index of the token at whose output the step is scored.
 
         Raises:
-            UnwritableStepsError: If a mark does not stand behind each step as one token.
+            UnwritableStepsError: If a step is not followed by its mark as a single token.
         """
         texts = [as_plain_text(step.text.replace(_HOLE, ""), self._special) for step in steps]
         if self._format.layout == "pieces":
@@ -144,7 +144,7 @@ class StepEncoder:
         return ids, scored
 
     def _segments(self, prompt: str | Sequence[Message], steps: list[str]) -> list[str]:
-        """The text before the first mark, that between two marks, and that after the last."""
+        """The texts before the first mark, between two marks, and after the last mark."""
         format = self._format
         if format.layout == "turns":
             said = [prompt_text(prompt) + format.prompt_end + steps[0].strip(), *(step.strip() for step in steps[1:])]
@@ -161,7 +161,7 @@ class StepEncoder:
         return str(self._tokenizer.apply_chat_template(messages, tokenize=False)).split(_HOLE)
 
     def _marked(self, segments: list[str]) -> tuple[list[int], list[int]]:
-        """Tokenise the segments with marks between them as one text, and find the marks by their characters."""
+        """Tokenise the segments, joined by marks, as one text, and find the marks by their positions in it."""
         mark = self._format.mark
         # A chat template writes the special tokens itself.
         encoding = self._tokenizer(

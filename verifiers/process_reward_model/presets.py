@@ -3,13 +3,13 @@ r"""The formats of published process reward models.
 | preset | made for | source of the format |
 |---|---|---|
 | `qwen2.5-math-prm` | Qwen/Qwen2.5-Math-PRM-7B and -72B | the model card, and vLLM's `Qwen2ForProcessRewardModel` |
-| `trl` | what TRL's `PRMTrainer` trains | `PRMTrainer.tokenize_row`, trl/experimental/prm/prm_trainer.py |
+| `trl` | models that TRL's `PRMTrainer` trains | `PRMTrainer.tokenize_row`, trl/experimental/prm/prm_trainer.py |
 | `math-shepherd` | peiyi9979/math-shepherd-mistral-7b-prm | the model card |
 | `rlhflow` | RLHFlow/Llama3.1-8B-PRM-Deepseek-Data | math-rm/prm_evaluate.py in RLHFlow/RLHF-Reward-Modeling |
 | `skywork-o1-prm` | Skywork/Skywork-o1-Open-PRM-Qwen-2.5-1.5B and -7B | `prepare_input` in SkyworkAI/skywork-o1-prm-inference |
 
-Where a published script splits otherwise, pass `split`: RLHFlow's Mistral-Data model has one line a step (`"\n"`). Unlike the
-scripts of TRL and Skywork, which make a step of every line, blank lines are no steps here.
+If a published script splits differently, pass `split`: for RLHFlow's Mistral-Data model, each line is a step (`"\n"`). The
+scripts of TRL and Skywork make a step of every line; here, blank lines are not steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`ProcessRewardModelVerifier`: the steps of a completion, scored one by one."""
+"""`ProcessRewardModelVerifier`: scores the steps of a completion one by one."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FORMAT_FIELDS = tuple(field.name for field in dataclasses.fields(StepFormat))
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Text:
-    """A completion as the model reads it."""
+    """A completion in the form that the model reads."""
 
     ids: list[int]
     scored: list[int]
@@ -59,40 +59,44 @@ class _Text:
 class ProcessRewardModelVerifier:
     """The probability that each step is right, by a process reward model, reduced to one score in a `SCORED` verdict.
 
-    A completion is split into steps at `split`, a mark is written behind each step, and the model, with its own tokenizer,
+    A completion is split into steps at `split`, a mark is written after each step, and the model, with its own tokenizer,
     scores each step at its mark. A verdict's score is the reduction of the steps' scores.
 
     A step is paid its change to the reduction of the steps so far (`Verdict.token_scores`), at the policy's token that
     completes the separator before the next step. If only the completion's end ends the last step, it is paid at the end of the
-    episode. A payment therefore depends on nothing that comes later, and the payments sum to the score. With `"sum"` each step
-    is paid its own score, so writing more steps pays more.
+    episode. A payment therefore does not depend on later text, and the payments sum to the score. With `"sum"`, each step is
+    paid its own score, so writing more steps earns more.
 
-    `detail["steps"]` has for each step its end, in characters of the completion, and its score.
+    `detail["steps"]` has the end of each step, in characters of the completion, and its score.
 
     A completion without steps is `NO_ANSWER`, with a score of 0. Special tokens written out in a completion are shown to the
-    model as ordinary text. A text of more tokens than the model takes and a score that is not finite are a `VERIFIER_ERROR`
+    model as ordinary text. A text with more tokens than the model accepts, or a score that is not finite, is a `VERIFIER_ERROR`
     with the cause.
 
     Args:
         model: A name or folder, with the weights of the `head`.
         preset: A published model's settings; see `verifiers.process_reward_model.presets`. The other arguments replace them;
             without a preset, layout, split, mark and head must be given.
-        layout: `"chat"`: the steps, with a mark behind each, are one message of the assistant. `"text"`: the same without a
-            chat template. `"pieces"`: as text, and the prompt, each step and each mark are tokenised one by one. `"turns"`:
-            each step is a message of the user, the first together with the problem, and the assistant answers with the mark.
+        layout: `"chat"`: all steps are one message of the assistant, with a mark after each step. `"text"`: the same without a
+            chat template. `"pieces"`: as `"text"`, but the prompt, each step and each mark are tokenised separately. `"turns"`:
+            each step is a message of the user, the first step together with the problem, and the assistant answers each message
+            with the mark.
         split: Text between two steps of a completion.
-        mark: Text at which a step is scored. It must be one token, except in pieces, where its last token counts.
+        mark: Text at which a step is scored. It must be one token, except in the layout `"pieces"`, where its last token is
+            used.
         head: `"token_classifier"`, `"mlp"`, `"value_head"` or `"token_pair"`; see
             `verifiers.process_reward_model.heads.StepModel`.
-        labels: The two tokens of a token pair, the one for a right step first; `+` and `-` by default.
-        reduction: How the steps' scores become the verdict's: the smallest, the mean, the last, the product or the sum.
-        system: System message of a chat whose prompt has none.
+        labels: The two tokens of a token pair, of which the first means that a step is right; `+` and `-` by default.
+        reduction: How the steps' scores are reduced to the verdict's score: the smallest, the mean, the last, the product or
+            the sum.
+        system: System message of a chat whose prompt has no system message.
         prompt_end: Text between the prompt and the first step, except in a chat.
         step_end: Text between a step and its mark.
         mark_end: Text between a mark and the next step.
-        tokenizer: A name, a folder or a tokenizer; by default the model's.
-        batch_size: Most texts in one forward pass.
-        max_tokens: Most tokens of a text; by default what the model's configuration and the tokenizer state.
+        tokenizer: A name, a folder or a tokenizer; by default, the model's tokenizer.
+        batch_size: Maximum number of texts in a forward pass.
+        max_tokens: Maximum number of tokens of a text; by default, the limit stated by the model's configuration and the
+            tokenizer.
         device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
             model computes in 32-bit floats.
 
@@ -177,7 +181,7 @@ class ProcessRewardModelVerifier:
 
 
 def _settings(preset: str | None, given: Mapping[str, object], head: Head | None) -> tuple[StepFormat, Head]:
-    """The preset's settings, with what is given in their place."""
+    """The preset's settings, replaced by the given settings."""
     if preset is not None and preset not in PRESETS:
         raise unknown_name("preset", preset, PRESETS)
     given = {name: value for name, value in given.items() if value is not None}
@@ -193,7 +197,7 @@ def _settings(preset: str | None, given: Mapping[str, object], head: Head | None
 
 
 def _label_tokens(labels: Sequence[str], tokenizer: PreTrainedTokenizerBase) -> tuple[int, int]:
-    """The ids of a pair of tokens."""
+    """The ids of two tokens."""
     ids = [tokenizer(label, add_special_tokens=False)["input_ids"] for label in labels]
     if (
         len(ids) != 2

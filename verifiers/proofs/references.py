@@ -1,4 +1,4 @@
-"""References of proofs: dataclasses of text, which data sets may also hold as JSON."""
+"""References of proofs: dataclasses of texts, which data sets may also hold as JSON."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ GoalT = TypeVar("GoalT")
 def goal_of(cls: type[GoalT], problem: Problem) -> GoalT:
     """The reference of a problem as a dataclass of texts and tuples of texts.
 
-    It may also be a mapping of the fields, with lists for tuples, or a text, which is the first field.
+    The reference may also be a mapping of the fields, with lists for tuples, or a text, which is the first field.
 
     Raises:
-        UnreadableReferenceError: If it has another form.
+        UnreadableReferenceError: If the reference has another form.
     """
     reference: Any = problem.reference
     if isinstance(reference, cls):
@@ -38,10 +38,10 @@ def goal_of(cls: type[GoalT], problem: Problem) -> GoalT:
 
 
 def check_texts(goal: object) -> None:
-    """Check that each field of a goal is text, or texts where its default is a tuple; without a default it is not blank.
+    """Check that each field of a goal is text (a tuple of texts if its default is a tuple), not blank if it has no default.
 
     Raises:
-        InvalidArgumentError: If one is something else.
+        InvalidArgumentError: If a field does not comply.
     """
     for field in dataclasses.fields(goal):  # type: ignore[arg-type]
         value = getattr(goal, field.name)

@@ -1,6 +1,6 @@
-"""Problems of reasoning-gym, made and scored in the sandbox, since its scorers evaluate answers as Python.
+"""Problems of reasoning-gym, which are made and scored in the sandbox, since its scorers evaluate answers as Python.
 
-`jailed.py` is the program that runs there, and imports nothing of this distribution.
+`jailed.py` is the program that runs in the sandbox; it imports nothing from this distribution.
 """
 
 from verifiers.reasoning_gym.problems import VERSION, MadeProblem, make_problem, require_reasoning_gym

@@ -1,12 +1,12 @@
 """The program that runs in the sandbox: it makes problems of reasoning-gym, and asks its scorers.
 
-It reads one request as JSON from its standard input and answers in lines of JSON. It is sent as text, and imports nothing of
+It reads one request as JSON from its standard input and answers in lines of JSON. It is sent as text, and imports nothing from
 this distribution.
 
-Some scorers evaluate the answer as Python (`eval`, sympy's `parse_expr`), in the process that decides about it. The sandbox
-keeps such an answer from harming the machine; what keeps it from choosing its score is that within a scorer `eval` takes
-nothing but literals, arithmetic, and calls of elementary functions. Otherwise `Integral(f, x)` would be an antiderivative of
-`f`, and a comprehension could write to the list of right answers.
+Some scorers evaluate the answer as Python (`eval`, sympy's `parse_expr`), in the process that scores the answer. The sandbox
+keeps such an answer from harming the machine. To keep the answer from choosing its own score, `eval` within a scorer accepts
+only literals, arithmetic, and calls of elementary functions. Otherwise `Integral(f, x)` would be an antiderivative of `f`, and
+a comprehension could write to the list of right answers.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from fractions import Fraction
 from typing import Any
 
 CONTROL = "?"
-"""Answers nothing: a scorer that gives it the full score can't judge the problem."""
+"""An answer that says nothing: a scorer that gives it the full score can't judge the problem."""
 TEST_FRACTION = 4
 """One in this many questions belongs to the test split."""
 MAX_DRAWS = 400
-"""This many problems of a data set are looked at for one that can be used."""
+"""Maximum number of problems of a data set that are examined to find one that can be used."""
 
 
 class RefusedError(Exception):
-    """A request that can't be fulfilled; its arguments are a class of error, a message, and the names that are known."""
+    """A request that can't be fulfilled; its arguments are a class of error, a message, and the known names."""
 
 
 # --- what a scorer may evaluate ---------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def restricted_eval(
     Without `names`, a text can only be a literal or arithmetic on numbers.
 
     Raises:
-        ValueError: If the text holds anything else.
+        ValueError: If the text contains anything else.
     """
     if not isinstance(text, str):
         raise ValueError("only text is evaluated")
@@ -84,7 +84,7 @@ def _is_harmless(call: ast.Call) -> bool:
 
 @contextlib.contextmanager
 def restricted() -> Iterator[None]:
-    """Within the block, the modules of reasoning-gym and sympy's parser evaluate by `restricted_eval`."""
+    """Within the block, make the modules of reasoning-gym and sympy's parser evaluate with `restricted_eval`."""
     modules = [
         module
         for name, module in list(sys.modules.items())
@@ -103,7 +103,7 @@ def restricted() -> Iterator[None]:
 
 
 def _uses_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
-    """The numbers given, each once, with the operators that the question allows: some scorers accept any four."""
+    """Whether an answer uses each given number once, with only the allowed operators; some scorers accept any four numbers."""
     numbers = sorted(int(number) for number in re.findall(r"\d+", answer))
     return (
         re.fullmatch(r"[\d\s()+*/-]*", answer) is not None
@@ -113,25 +113,25 @@ def _uses_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _is_the_probability(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Otherwise each beginning of the right answer's digits, such as 0, has the full score."""
+    """Whether an answer is the probability; without this, each prefix of the right digits, such as 0, has the full score."""
     exact = entry["metadata"]["rational"]
     return abs(Fraction(answer.replace(",", "")) - Fraction(exact["numerator"], exact["denominator"])) <= 1e-4
 
 
 def _are_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Otherwise each number may be off by 1."""
+    """Whether an answer has the right numbers; without this condition, each number may be off by 1."""
     given, right = (json.loads(text.replace("'", '"')) for text in (answer, entry["answer"]))
     return all(math.isclose(float(a), float(b), abs_tol=1e-9) for a, b in zip(given, right, strict=True))
 
 
 def _is_the_first_number(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Otherwise a sign before it plays no part."""
+    """Whether the first number of an answer is right; without this condition, its sign is ignored."""
     found = re.search(r"-?\d+(?:\.\d+)?", answer)
     return found is not None and float(found[0]) == float(entry["answer"])
 
 
 def _is_no_premise(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Otherwise repeating a premise is a conclusion."""
+    """Whether an answer is not a premise; without this condition, a repeated premise counts as a conclusion."""
     return _formula(answer) not in map(_formula, entry["metadata"]["premises"])
 
 
@@ -142,24 +142,24 @@ def _formula(text: str) -> str:
 CONDITIONS: Mapping[str, Callable[[str, Mapping[str, Any]], bool]] = {
     "coin_flip": _is_the_probability,
     "countdown": _uses_the_numbers,
-    # More than the word, and a long word with a wrong letter, have the full score.
+    # Without this, text beyond the word, or a wrong letter in a long word, has the full score.
     "figlet_font": lambda answer, entry: answer.replace(" ", "").strip().lower() == entry["answer"].strip().lower(),
-    # Any text has.
+    # Without this, any text has the full score.
     "game_of_life_halting": lambda answer, entry: answer.strip().lower() == str(entry["answer"]).lower(),
     "gsm_symbolic": _is_the_first_number,
     "number_sorting": _are_the_numbers,
     "propositional_logic": _is_no_premise,
     "puzzle24": _uses_the_numbers,
-    # Further words after the right ones are no matter.
+    # Without this, further words after the right words do not matter.
     "word_sorting": lambda answer, entry: answer.count(",") == len(entry["metadata"]["sorted_words"]) - 1,
 }
-"""Further conditions, by task, on an answer with the full score: some wrong answers have it too."""
+"""Further conditions, by task, on an answer with the full score, since some wrong answers have it, too."""
 _NOT_FINITE = re.compile(r"(?<![a-z])(?:nan|inf)", re.IGNORECASE)
-"""A number that is not finite compares as equal, or as near enough, in some scorers."""
+"""Numbers that are not finite, which some scorers consider equal or near enough."""
 
 
 def score_of(dataset: Any, answer: str, entry: Mapping[str, Any]) -> float:
-    """The score of an answer, 1.0 only if it is right, and 0.0 if the scorer gives no number from 0 to 1.
+    """The score of an answer: 1.0 only if the answer is right, and 0.0 if the scorer's number is not from 0 to 1.
 
     Raises:
         Exception: Whatever the scorer raises.
@@ -177,12 +177,12 @@ def _is_right(answer: str, entry: Mapping[str, Any]) -> bool:
     condition = CONDITIONS.get(entry["metadata"].get("source_dataset", ""))
     try:
         return condition is None or condition(answer, entry)
-    except (ValueError, TypeError, ZeroDivisionError):  # the answer is none of what the condition reads
+    except (ValueError, TypeError, ZeroDivisionError):  # the answer has a form that the condition can't read
         return False
 
 
 def unjudgeable(dataset: Any, entry: Mapping[str, Any]) -> str:
-    """Why a problem's answers can't be judged; empty if they can."""
+    """The reason why a problem's answers can't be judged; empty if they can."""
     gold = entry["answer"]
     try:
         if isinstance(gold, str) and score_of(dataset, gold.strip(), entry) != 1.0:
@@ -191,7 +191,7 @@ def unjudgeable(dataset: Any, entry: Mapping[str, Any]) -> str:
         return f"scoring its own right answer raises {type(error).__name__}: {error}"[:200]
     try:
         return f"the answer {CONTROL!r} has the full score" if score_of(dataset, CONTROL, entry) == 1.0 else ""
-    except Exception:  # noqa: BLE001 - some scorers raise at an answer of another form, which is no full score
+    except Exception:  # noqa: BLE001 - some scorers raise at an answer of another form, which is not a full score
         return ""
 
 
@@ -259,7 +259,7 @@ def _specs(given: object) -> list[Any]:
 
 
 def make(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The first problem of a data set that belongs to the split, fits, and whose answers can be judged.
+    """The first problem of a data set that belongs to the split, is short enough, and whose answers can be judged.
 
     Raises:
         RefusedError: If there is no such problem.
@@ -290,7 +290,7 @@ def _misfit(request: Mapping[str, Any], question: str) -> str:
 
 
 def judge(request: Mapping[str, Any], say: Callable[[object], None]) -> None:
-    """Say whether the problem can be judged, then what an answer to it scores."""
+    """Say whether the problem can be judged, then the score of the answer."""
     dataset = dataset_of(request)
     entry = dataset[request["index"]]
     reason = unjudgeable(dataset, entry)
@@ -298,7 +298,7 @@ def judge(request: Mapping[str, Any], say: Callable[[object], None]) -> None:
     if not reason:
         try:
             say({"score": score_of(dataset, request["answer"], entry)})
-        except Exception as error:  # noqa: BLE001 - the answer is of another form than the scorer reads; recorded
+        except Exception as error:  # noqa: BLE001 - the scorer can't read the answer's form; recorded
             say({"score": 0.0, "exception": type(error).__name__})
 
 

@@ -1,4 +1,4 @@
-"""Asks the program in the sandbox: for problems of reasoning-gym, and for the scores of answers."""
+"""Asks the program in the sandbox for problems of reasoning-gym, and for the scores of answers."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from verifiers.reasoning_gym.reference import ReasoningGymReference
 from verifiers.sandbox import ProgramOutput, ProgramRunner
 
 VERSION = "0.1.25"
-"""The release of reasoning-gym that is supported: others make other problems of one seed, and score otherwise."""
+"""The supported release of reasoning-gym: other releases make different problems from the same seed, and score differently."""
 _MAKE_S = 120.0
-"""Processor time, in seconds, that one problem may take to be made."""
+"""Processor time, in seconds, that making one problem may take."""
 
 
 @dataclass(frozen=True)
 class MadeProblem:
-    """One problem, as reasoning-gym makes it."""
+    """A problem made by reasoning-gym."""
 
     question: str
     answer: str | None
-    """The right answer, or one of several; None where the data set gives none."""
+    """The right answer, or one of several right answers; None if the data set gives no answer."""
     index: int
-    """Its index in the data set of its seed."""
+    """The problem's index in the data set of its seed."""
 
 
 def require_reasoning_gym(purpose: str) -> None:
@@ -37,7 +37,7 @@ def require_reasoning_gym(purpose: str) -> None:
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.
-        InvalidArgumentError: If another release is.
+        InvalidArgumentError: If another release is installed.
     """
     if importlib.util.find_spec("reasoning_gym") is None:
         raise missing_dependency("reasoning_gym", "reasoning-gym", purpose)
@@ -51,7 +51,7 @@ def require_reasoning_gym(purpose: str) -> None:
 
 @functools.lru_cache(maxsize=4)
 def runner(isolation: str, memory_mib: int) -> ProgramRunner:
-    """The sandbox with reasoning-gym loaded, one for all who ask with the same settings."""
+    """The sandbox with reasoning-gym loaded, shared by all callers with the same settings."""
     return ProgramRunner(packages=("reasoning_gym",), isolation=isolation, memory_mib=memory_mib)
 
 
@@ -61,7 +61,7 @@ def _program() -> str:
 
 
 def ask(sandbox: ProgramRunner, request: Mapping[str, Any], *, timeout_s: float) -> tuple[list[Any], ProgramOutput]:
-    """Run the program on a request; give its replies, and how it ended.
+    """Run the program on a request; return its replies, and how it ended.
 
     Raises:
         SandboxUnavailableError: If the system provides less isolation than requested.
@@ -72,7 +72,7 @@ def ask(sandbox: ProgramRunner, request: Mapping[str, Any], *, timeout_s: float)
 
 
 def request_of(reference: ReasoningGymReference) -> dict[str, Any]:
-    """Return the description of a problem that the program gets."""
+    """Return the description of a problem that is sent to the program."""
     return {
         "task": reference.task,
         "seed": reference.seed,
@@ -88,9 +88,9 @@ def make_problem(
     """Make the first problem of a data set that belongs to a split, is short enough, and whose answers can be judged.
 
     Args:
-        reference: The data set; the index plays no part.
-        split: `"train"` or `"test"`: a stable hash of the question decides, so that the splits are disjoint.
-        max_prompt_bytes: Longer questions are passed over.
+        reference: The data set; the index is ignored.
+        split: `"train"` or `"test"`; a stable hash assigns each question to a split, so that the splits are disjoint.
+        max_prompt_bytes: Maximum length of a question; longer questions are skipped.
         isolation: As for `UnitTestVerifier`: some data sets run programs.
 
     Raises:

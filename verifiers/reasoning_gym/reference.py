@@ -1,4 +1,4 @@
-"""The reference of a problem of reasoning-gym: how to make it again."""
+"""The reference of a problem of reasoning-gym: the data from which the problem is made again."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from verifiers.bounds import Between
 from verifiers.errors import InvalidArgumentError
 
 MAX_SEED = 2**32 - 10_000
-"""Seeds are below this: some data sets give NumPy the sum of their seed and an index, which has 32 bits."""
+"""Upper limit of seeds (exclusive): some data sets seed NumPy with the sum of their seed and an index, which must fit 32
+bits."""
 _OWN = ("seed", "size")
 
 
 @dataclass(frozen=True)
 class ReasoningGymReference:
-    """One problem of a data set of reasoning-gym: all that is needed to make it again, its right answer included.
+    """One problem of a data set of reasoning-gym: all the data needed to make it again, including its right answer.
 
     Raises:
-        InvalidArgumentError: If a field is out of range, or the config holds something else than plain data.
+        InvalidArgumentError: If a field is out of range, or the config is not plain data.
     """
 
     task: str
@@ -44,7 +45,7 @@ def check_choice(task: object, level: Any, config: object) -> None:
     """Check the arguments that choose a data set.
 
     Raises:
-        InvalidArgumentError: If one has another type, or the config is no plain data.
+        InvalidArgumentError: If an argument has the wrong type, or the config is not plain data.
     """
     if not isinstance(task, str):
         raise InvalidArgumentError(f"task must be the name of a data set of reasoning-gym, got {task!r}"[:300])
@@ -69,10 +70,10 @@ def _is_plain(value: object) -> bool:
 
 
 def read_reference(reference: object) -> ReasoningGymReference:
-    """A reference as it is, or one of a mapping with its fields.
+    """Return a reference unchanged, or make it from a mapping with its fields.
 
     Raises:
-        InvalidArgumentError: If it is neither, or not as it should be.
+        InvalidArgumentError: If it is neither, or a field is invalid.
     """
     if isinstance(reference, ReasoningGymReference):
         return reference

@@ -1,4 +1,4 @@
-"""Answers to problems of reasoning-gym, by its own scorers."""
+"""Judges answers to problems of reasoning-gym with its own scorers."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from verifiers.sandbox.limits import Isolation
 from verifiers.types import Outcome, Problem, Verdict
 
 _THREADS = 16
-"""Verdicts that wait at a time; the sandbox runs as many as there are CPUs."""
+"""Maximum number of verdicts that are waited for at once; the sandbox runs as many programs as there are CPUs."""
 
 
 class ReasoningGymVerifier:
     """A completion is correct when reasoning-gym's own scorer gives its answer the full score, 1.0.
 
     The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. The
-    answer is the content of the response's last `<answer>…</answer>`; without one the verdict is `NO_ANSWER`.
+    answer is the content of the response's last `<answer>…</answer>`; without these tags the verdict is `NO_ANSWER`.
     A score between 0 and 1 is `SCORED`, a score of 0 is `INCORRECT`.
 
     Some scorers evaluate the answer as Python, so each verdict is formed in its own process in the sandbox of `unit_tests`,
-    where `eval` takes literals, arithmetic and elementary functions only. If a scorer of this release gives wrong answers the
-    full score, a further condition applies (`jailed.CONDITIONS`); an answer with a number that is not finite is never right.
+    where `eval` accepts only literals, arithmetic and elementary functions. If a scorer of this release gives wrong answers the
+    full score, a further condition applies (`jailed.CONDITIONS`). An answer with a number that is not finite is never right.
 
-    Before the answer, the problem's own right answer and an empty one are scored. If the scorer can't tell them apart, the
-    reference is unreadable, whatever the completion. Any failure after that is due to the answer: an exception in the scorer is
+    Before the answer, the problem's own right answer and a meaningless one are scored. If the scorer can't tell these apart,
+    the reference is unreadable, whatever the completion. Any later failure is due to the answer: an exception in the scorer is
     `INCORRECT`, and an exceeded limit `TIMEOUT` or `INCORRECT`.
 
     Args:
         timeout_s: Processor time, in seconds, that one verdict may take.
-        memory_mib: Limit on the address space of the process.
+        memory_mib: Limit on the address space of the process, in MiB.
         isolation: As for `UnitTestVerifier`.
-        partial_credit: Whether a score between 0 and 1 is paid; otherwise it is `INCORRECT`.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        partial_credit: Whether a score between 0 and 1 is kept as `SCORED`; otherwise the verdict is `INCORRECT`.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.
-        InvalidArgumentError: If it is another release than the supported one, or an argument is out of range.
+        InvalidArgumentError: If another release is installed than the supported one, or an argument is out of range.
         UnknownNameError: If there is no such `isolation`.
     """
 
@@ -88,7 +88,7 @@ class ReasoningGymVerifier:
             replies, output = ask(runner(*self._sandbox), request, timeout_s=self._timeout_s)
         except VerifierFailureError as error:
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": str(error)})
-        if not replies:  # the answer was not looked at yet
+        if not replies:  # the answer was not scored yet
             reason = f"the problem was not made again ({output.failure}): {output.stderr[-300:]}".rstrip(": ")
             return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason})
         self._check_problem(replies[0], reference, problem)
@@ -115,6 +115,6 @@ class ReasoningGymVerifier:
         return Verdict.of(Outcome.INCORRECT, answer, detail=reply, cost=cost)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, as many at a time as there are CPUs."""
+        """Judge completion i against problem i, as many completions at a time as there are CPUs."""
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="reasoning_gym") as threads:
             return list(threads.map(functools.partial(verify_one, self), completions, problems))

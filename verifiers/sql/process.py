@@ -1,4 +1,4 @@
-"""The process that asks the databases; `serve` speaks the protocol of `verifiers._workers`."""
+"""The process that queries the databases; `serve` speaks the protocol of `verifiers._workers`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _HEAP_BYTES = 256 << 20
 _LONGEST_VALUE = 1 << 20
 _DROPPED = 0.5
 """The share of rows left out of a changed database."""
-# Reading, and what a query may call; random numbers would make two verdicts on one question differ.
+# Reading, and calls that a query may make; random numbers would make repeated verdicts on one question differ.
 _ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
 _FORBIDDEN = frozenset(("load_extension", "random", "randomblob", "fts3_tokenizer", "readfile", "writefile", "edit"))
 
 
 class PastLimitError(Exception):
-    """A query gave more than it may; the argument says of what."""
+    """A query exceeded a limit; the argument says which."""
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer a database, a gold query, a query or None, how to compare, and limits: with what the query gave."""
+    """Answer each request (a database, a gold query, a query or None, the comparison, limits) with the query's result."""
     answer_requests(requests, replies, _limited)
 
 
@@ -70,7 +70,7 @@ def _rows(connection: sqlite3.Connection, query: str, most_rows: int) -> list[Ro
 
 @functools.lru_cache(maxsize=16)
 def _open(database: str) -> sqlite3.Connection:
-    """A database, changed where that is asked for, from which a connection can only read."""
+    """A read-only connection to a database, or to a changed copy if the request asks for one."""
     kind, content, change = json.loads(database)
     if kind == "file":
         connection = sqlite3.connect(f"{Path(content).absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -88,7 +88,7 @@ def _open(database: str) -> sqlite3.Connection:
 
 
 def _changed(connection: sqlite3.Connection, seed: str) -> sqlite3.Connection:
-    """A copy in memory without some rows, such that declared foreign keys still hold."""
+    """A copy in memory with some rows left out, such that declared foreign keys still hold."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()
@@ -113,7 +113,7 @@ def _delete(copy: sqlite3.Connection, name: str, number: int) -> None:
     try:
         copy.execute(f"DELETE FROM {name} WHERE rowid = ?", (number,))
     except sqlite3.Error:
-        return  # another row refers to this one, or a trigger keeps it
+        return  # another row refers to this row, or a trigger keeps it
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, trigger: str | None) -> int:

@@ -1,4 +1,4 @@
-"""The reference of SQL: the gold query, and the databases on which it is asked."""
+"""The reference for SQL: the gold query, and the databases on which it runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from verifiers.sql.statements import is_query
 
 @dataclass(frozen=True)
 class SQLReference:
-    """A gold query, and SQLite databases on which any right query gives the same.
+    """A gold query, and SQLite databases on which every right query gives the same rows.
 
     Raises:
-        InvalidArgumentError: If the query is no query, or there is no database.
+        InvalidArgumentError: If the text is not a query, or there is no database.
     """
 
     query: str
@@ -42,10 +42,10 @@ class SQLReference:
 
 
 def read_reference(reference: object) -> SQLReference:
-    """A reference as it is, or one of a mapping with `query`, and `scripts`, `files` or both.
+    """Return a reference unchanged, or make it from a mapping with `query`, and `scripts`, `files` or both.
 
     Raises:
-        InvalidArgumentError: If it is neither, or not as it should be.
+        InvalidArgumentError: If it is neither, or a field is invalid.
     """
     if isinstance(reference, SQLReference):
         return reference

@@ -1,4 +1,4 @@
-"""Whether two results are the same: rows as a list or as a multiset, and floats up to rounding."""
+"""Compares two results: rows as a list or as a multiset, and floats up to rounding."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Sequence
 Row = tuple[object, ...]
 
 REL_TOL = 1e-12
-"""Relative difference of floats that rounding explains: two orders of one sum differ by less."""
+"""Relative difference of floats that rounding can explain: sums of the same numbers in two orders differ by less."""
 _MOST_PAIRS = 2_000
-"""How many rows are matched one with another, where they are not equal to the last digit."""
+"""Maximum number of rows that are matched with each other if they are not exactly equal."""
 
 
 def same_rows(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool, rel_tol: float = REL_TOL) -> bool:
-    """Whether two results have the same rows, in the same order if that is asked for; names of columns play no part.
+    """Whether two results have the same rows, in the same order if `ordered`; names of columns are ignored.
 
-    Two floats are the same up to the relative difference, an integer is the same as a float of exactly its value, and no number
-    is the same as a text.
+    Two floats are the same up to a relative difference of `rel_tol`. An integer equals a float of exactly its value, and a
+    number never equals a text.
     """
     same_row = functools.partial(_same_row, rel_tol)
     if len(expected) != len(found):

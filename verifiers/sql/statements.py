@@ -1,4 +1,4 @@
-"""The words at a statement's top level, without parsing it: strings, quoted names, comments and brackets are skipped."""
+"""Finds the words at a statement's top level without parsing it: strings, quoted names, comments and brackets are skipped."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ def _top_level(statement: str) -> Iterator[str]:
 
 
 def is_query(statement: str) -> bool:
-    """Whether a statement begins as a query does: with SELECT, WITH or VALUES."""
+    """Whether a statement begins like a query, with SELECT, WITH or VALUES."""
     return next(_top_level(statement), "") in ("select", "with", "values")
 
 
 def is_ordered(query: str) -> bool:
-    """Whether a query says in which order its rows come: with ORDER BY outside of brackets."""
+    """Whether a query states the order of its rows, with ORDER BY outside of brackets."""
     return ("order", "by") in pairwise(_top_level(query))
 
 

@@ -1,4 +1,4 @@
-"""SQL, by what it gives."""
+"""Judges SQL by its results."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from verifiers.sql.statements import is_ordered, query_text
 from verifiers.types import Outcome, Problem, Verdict
 
 _WALL_FACTOR = 10
-"""How much longer than its processor time a query may take, on a busy machine."""
+"""Factor by which a query's wall-clock time may exceed its processor time on a busy machine."""
 _START_S = 10.0
 
 
@@ -30,26 +30,27 @@ class SQLVerifier:
     VALUES, else the whole response if it begins so; otherwise the verdict is `NO_ANSWER`.
 
     Rows are compared as a multiset, or in order if the gold query has ORDER BY outside of brackets. Columns are compared in
-    order; their names play no part. Two floats are equal if they differ by at most `rel_tol`, which allows for rounding.
-    Everything else is compared exactly: texts, including dates, and integers, which equal a float of exactly their value. No
-    number equals a text.
+    order; their names are ignored. Two floats are equal if they differ by at most `rel_tol`, which allows for rounding.
+    All other values are compared exactly: texts, including dates, and integers, which equal a float of exactly their value. A
+    number never equals a text.
 
     Queries run in their own process, on read-only connections. A second statement, PRAGMA, ATTACH, extensions and random
     numbers are `INCORRECT`, like any error of the query. A query that gives too many rows, or takes too long or too much
-    memory, is `TIMEOUT`. A gold query that does any of this is an error of the reference.
+    memory, is `TIMEOUT`. If the gold query does any of this, it is an error of the reference.
 
     Different queries may give the same rows on one database by luck. Give several databases, or let `changed_copies` make
-    further copies of each database, with half of the rows left out at random, such that declared foreign keys hold. If the gold
-    query gives no rows on any database, every query without rows would be right, so the reference is refused.
+    further copies of each database, with half of the rows left out at random, such that declared foreign keys still hold. If
+    the gold query gives no rows on any database, every query without rows would be right, so the reference is refused.
 
     Args:
-        changed_copies: Number of changed copies of each database to query as well.
-        timeout_s: Processor time, in seconds, for one database, including the gold query.
-        most_rows: Maximum number of rows that a query may give.
-        memory_mib: Limit on the address space of the process.
+        changed_copies: Number of changed copies of each database that are queried, too.
+        timeout_s: Processor time, in seconds, that the queries on one database may take, including the gold query.
+        most_rows: Maximum number of rows that a query may return.
+        memory_mib: Limit on the address space of the process, in MiB.
         rel_tol: Relative difference up to which two floats are the same, at least 0 and less than 1. The default allows for
-            rounding, as in `0.1 + 0.2`; 0 asks for equality. A wider one accepts rounded results, and wrong ones near them.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+            rounding, as in `0.1 + 0.2`; 0 requires equality. A larger value accepts rounded results, and also wrong results
+            near them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
@@ -77,7 +78,7 @@ class SQLVerifier:
 
         Raises:
             UnreadableReferenceError: If the reference has another form, a database can't be opened, or the gold query fails or
-                gives no rows anywhere.
+                gives no rows on any database.
         """
         try:
             reference = read_reference(problem.reference)
@@ -138,5 +139,5 @@ class SQLVerifier:
         self._worker.close()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, has a process of its own."""
+        """A copied or unpickled verifier has its own process."""
         return functools.partial(type(self), **self._arguments), ()

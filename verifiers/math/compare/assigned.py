@@ -1,4 +1,4 @@
-"""Values of several names, such as `x=2, y=3`: one equation for each name, compared by the names."""
+"""Values of several names, such as `x=2, y=3`: one equation for each name; equations are matched by name."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Assignments:
     first: frozenset[str]
     """The names that are stated first: the `x` of `x=y=2`."""
     words: frozenset[str] = frozenset()
-    """Words before names, as in `the mode is x=2`, which an answer may lack."""
+    """Words before names, as in `the mode is x=2`, which an answer may omit."""
 
     @property
     def values(self) -> tuple[Node, ...]:
@@ -52,7 +52,7 @@ def assignments(node: Node) -> Assignments | None:
 
 
 def _by_name(chains: list[list[tuple[str, Relation]]], count: int = 0) -> Assignments | None:
-    """The equations by name, if every chain has a name; f(a) and f(b) are one name across two answers, but two in one list."""
+    """The equations by name, if every chain has a name; f(a) and f(b) are one name in two answers, but two in one list."""
     if not chains or not all(chains) or len(chains) < count:
         return None
     pairs = [(name.removesuffix("()"), equation) for chain in chains for name, equation in chain]  # x(t)=t is x=t
@@ -74,7 +74,7 @@ def _is_words(name: str) -> bool:
 
 
 def _equations(node: Relation) -> list[tuple[str, Relation]]:
-    """The names in an equation or a chain with what each equals; empty if it has none."""
+    """The names in an equation or a chain, each with its value; empty if there are no names."""
     name, value = solved(node)
     if name is None:
         return []
@@ -110,7 +110,7 @@ def named_members(node: Node) -> Assignments | None:
 
 
 def same_assignments(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare values of names with values of the same names, or with values alone whose order shows which is which."""
+    """Compare values of names with values of the same names, or with bare values whose order identifies them."""
     ours, theirs = assignments(gold), assignments(answer)
     ours, theirs = ours or named_members(gold), theirs or named_members(answer)
     if ours is not None and ours.words and theirs is None and isinstance(answer, Relation):
@@ -138,7 +138,7 @@ def _has_values(comparer: Comparer, gold: Node, names: Assignments, answer: Node
 
 
 def _stem(item: Relation) -> str | None:
-    r"""The name of a value without an index of its own: the `x` of `x=2`; None for `x_1=2`, whose index says which it is."""
+    r"""The name of a value if it has no index: the `x` of `x=2`; None for `x_1=2`, whose index identifies the value."""
     name = solved(item)[0]
     return name if name is not None and "_" not in name else None
 

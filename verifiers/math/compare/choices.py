@@ -29,7 +29,7 @@ from verifiers.math.vocabulary import NO_NOUNS
 
 
 def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare words as text, sentences by words and formulas; only an equation may omit the gold's words before it."""
+    """Compare words as text, and sentences by words and formulas; only an equation may omit the gold's words before it."""
     comparer.values.use(Tier.PROSE)
     if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
         equation = _bare_equation(gold)
@@ -38,7 +38,7 @@ def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _bare_equation(gold: Node) -> Relation | None:
-    r"""The equation of a gold with words before it that say what it describes: `\text{the plane }x+y=5`."""
+    r"""The equation of a gold, after words that say what it describes: `\text{the plane }x+y=5`."""
     words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
     equation = rest[0] if len(rest) == 1 else None
     if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
@@ -47,7 +47,7 @@ def _bare_equation(gold: Node) -> Relation | None:
 
 
 def choice_letter(node: Node) -> str | None:
-    """The letter of a choice, also if it stands alone."""
+    """The letter of a choice, with or without its content."""
     if isinstance(node, Choice):
         return node.letter
     if isinstance(node, Symbol) and len(node.name) == 1 and node.name.isupper():
@@ -64,7 +64,7 @@ def chosen_options(comparer: Comparer, node: Node) -> frozenset[str] | None:
 
 
 def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare choices by their letters, and a choice with another answer by the content of its letter or its option."""
+    """Compare choices by their letters; compare a choice with another answer by its own content or that of its option."""
     ours, theirs = choice_letter(gold), choice_letter(answer)
     if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
         theirs = answer.name.upper()
@@ -76,7 +76,7 @@ def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether the content after the letter is neither the gold's nor the option's, or words that nothing confirms."""
+    """Whether the content after the letter differs from the gold's and the option's, or is words that neither confirms."""
     content = answer.content if isinstance(answer, Choice) else None
     if not isinstance(answer, Choice) or content is None:
         return False
@@ -86,7 +86,7 @@ def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def as_clock(node: Node) -> Node:
-    """A whole number as an hour."""
+    """Read a whole number as an hour."""
     if isinstance(node, Number) and node.value.denominator == 1 and node.decimals is None and node.value <= 24:
         return Clock(int(node.value), 0, "")
     return node
@@ -106,7 +106,7 @@ def same_clocks(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def named_ratio(node: Node) -> dict[str, Node] | None:
-    """The parts of a ratio of names by their names, as in `a:b=2:3`; None for anything else."""
+    """The parts of a ratio by their names, as in `a:b=2:3`; None for anything else."""
     if not isinstance(node, Relation) or node.operators != ("=",):
         return None
     ratio, value = node.operands
@@ -118,7 +118,7 @@ def named_ratio(node: Node) -> dict[str, Node] | None:
 
 
 def ratio_parts(node: Node) -> tuple[Node, ...] | None:
-    """The parts of a ratio; a number is its ratio to one, and a time of day without am or pm may be a ratio."""
+    """The parts of a ratio; a number is its ratio to 1, and a time of day without am or pm is read as a ratio."""
     if isinstance(node, Ratio):
         return node.parts
     if isinstance(node, Clock) and not node.half:

@@ -27,7 +27,7 @@ from verifiers.math.values.exact import rational_or_none
 
 
 def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare the members of lists and sets in any order, unless the options or the members say otherwise."""
+    """Compare the members of lists and sets in any order, unless the options or the members imply an order."""
     if comparer.options.brackets == "lenient" and (isinstance(gold, Bracketed) or isinstance(answer, Bracketed)):
         return comparer.in_order(items_in_brackets(gold), items_in_brackets(answer))
     if (forms := _same_forms(comparer, gold, answer)) is not None:
@@ -47,9 +47,9 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
-    """Compare forms of one value, joined by `or`, with the value; None for other lists, as of several names.
+    """Compare forms of one value, joined by `or`, with the value; None for other lists, such as values of several names.
 
-    The value of an answer is the form that equals the gold; the others restate it, in another unit or rounded.
+    The value of an answer is the form that equals the gold; the other forms restate it, in another unit or rounded.
     """
     if any(len(_names(items(node))) > 1 for node in (gold, answer)):
         return None
@@ -64,7 +64,7 @@ def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
 
 
 def _labels_agree(gold: Node, answer: Node) -> bool:
-    """Whether the names before the items are the gold's: an answer may lack the only one, and must not have several."""
+    """Whether the names before the items agree with the gold's: an answer may omit a single name, and must not have several."""
     ours, theirs = items(gold), items(answer)
     if any(isinstance(item, Relation) and ":" in item.operators for item in theirs):
         return False  # a sentence names the things with these values
@@ -78,7 +78,7 @@ def _labels_agree(gold: Node, answer: Node) -> bool:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether a list has an order: it may be of verdicts on several parts, such as `true, false, true`, or has an ellipsis."""
+    """Whether a list has an order: it may list verdicts on several parts, such as `true, false, true`, or have an ellipsis."""
     wordy = any(isinstance(item, Sentence | Words) for item in nodes)
     return wordy or (all(isinstance(item, Symbol) for item in nodes) and len(set(nodes)) < len(nodes))
 
@@ -102,7 +102,7 @@ def _names(nodes: Sequence[Node]) -> set[str | None]:
 
 
 def _named_points(comparer: Comparer, gold: Sequence[Node], answer: Sequence[Node]) -> bool | None:
-    """Compare points such as `A(1,2), B(3,4)` by their letters, or in order if one side has none; None for other items."""
+    """Compare points such as `A(1,2), B(3,4)` by letter, or in order if one side has no letters; None for other items."""
     ours, theirs = ([point_name(item) for item in items_] for items_ in (gold, answer))
     if None not in ours and None not in theirs and len(set(ours)) == len(ours) > 1:
         named = dict(zip(theirs, answer, strict=True))
@@ -114,10 +114,10 @@ def _named_points(comparer: Comparer, gold: Sequence[Node], answer: Sequence[Nod
 
 
 def joined_otherwise(gold: Node, answer: Node) -> bool:
-    r"""Whether `or` joins the items of only one of the lists, and this changes their meaning.
+    r"""Whether `or` joins the items of only one of the two lists, and this changes their meaning.
 
-    Letters are statements, as in `p \\land q`. Values of one name are alternatives however they are joined, as are conditions
-    on one variable after a comma.
+    Letters are statements, as in `p \\land q`. Values of one name are alternatives however they are joined, and so are
+    conditions on one variable after a comma.
     """
     if not (isinstance(gold, ListOf) and isinstance(answer, ListOf)) or (gold.joiner == "or") == (
         answer.joiner == "or"

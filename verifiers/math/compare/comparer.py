@@ -1,4 +1,4 @@
-"""Comparison of an answer's tree with the gold's: both in plain form, dispatched on their kinds."""
+"""Comparison of an answer's tree with the gold's tree: brings both to plain form, and dispatches on their kinds."""
 
 from __future__ import annotations
 
@@ -75,24 +75,24 @@ def _names_one_point(comparer: Comparer, gold: str | None, answer: str | None) -
 
 
 def _without_parameter(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer without a parameter that both declare over the same set, named as in the gold."""
+    """A gold and an answer without a declared parameter that both share, with the answer's parameter renamed as in the gold."""
     (ours, domain), (theirs, other_domain) = parameter(gold) or ("", gold), parameter(answer) or ("", answer)
     if not ours or not theirs or domain != other_domain or (ours != theirs and ours in symbols(answer)):
         return gold, answer
     answer = renamed(answer, {theirs: ours})
     if any(is_set_like(item) for node in (gold, answer) for item in items(node)[:-1]):
-        return gold, answer  # it restricts sets to integers
+        return gold, answer  # the parameter restricts sets to integers
     return without_last(gold), without_last(answer)
 
 
 def _without_conditions(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer without a last condition that does not restrict it, if only one of them has it."""
+    """A gold and an answer without a last condition that restricts nothing, if only one of them has such a condition."""
     shorter = without_condition(gold), without_condition(answer)
     return shorter if shorter[0] is gold or shorter[1] is answer else (gold, answer)
 
 
 def _without_names(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, Node] | None:
-    """The collections behind names of a gold and an answer; None if the names make the answer wrong."""
+    """The collections of a gold and an answer without their names; None if the names make the answer wrong."""
     (name, value), (other, other_value) = named_collection(gold), named_collection(answer)
     if name is not None and other is not None and not names_agree(name, other):
         return None
@@ -102,7 +102,7 @@ def _without_names(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, 
 
 
 def _is_asked(comparer: Comparer, node: Node) -> bool:
-    """Whether there is no set operation before an equals sign, or the prompt mentions it."""
+    """Whether the prompt mentions the set operation before an equals sign, or there is no such operation."""
     operation = node.operands[0] if isinstance(node, Relation) else None
     return not isinstance(operation, SetOperation) or comparer.in_prompt(operation)
 
@@ -111,7 +111,7 @@ def _is(*kinds: type[Node]) -> Callable[[Node], bool]:
     return lambda node: isinstance(node, kinds)
 
 
-# The comparison of two answers is that of the first condition that either of them meets.
+# Two answers are compared by the rule of the first condition that either of them meets.
 _RULES: tuple[tuple[Callable[[Node], bool], Callable[[Comparer, Node, Node], bool]], ...] = (
     (_is(Choice), same_choices),
     (_is(Words, Sentence), same_sentences),

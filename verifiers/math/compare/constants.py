@@ -1,4 +1,4 @@
-r"""Arbitrary constants: general solutions and antiderivatives, compared as the functions that they give for all constants."""
+r"""Arbitrary constants: compares general solutions and antiderivatives as the functions that they give for all constants."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifiers.math.tree import Add, Bracketed, Divide, Matrix, Negate, Node, Nu
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
 _USUAL = frozenset(("C", *(f"C{index}" for index in _INDICES)))
-"""Names of constants that are arbitrary, in sums and equations of curves, also if the prompt does not say what it asks for."""
+"""Names of constants that are arbitrary in sums and equations of curves even if the prompt does not say what it asks for."""
 _ONE = Number(Fraction(1))
 
 
@@ -21,7 +21,7 @@ def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bo
     """Whether two equations are the same up to factors for all constants, and the answer with the gold's names of constants."""
     equations = [node for node in (gold, answer) if isinstance(node, Relation)]
     (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
-    if name == "C" and gold.operands[0] != Symbol("C"):  # the constant is what the rest is equal to
+    if name == "C" and gold.operands[0] != Symbol("C"):  # the rest of the equation equals the constant
         name = None
     other = None if name is None or other == "C" else other
     of_curves = name == "y" or (name or "").endswith(")") or (name is None and "y" in symbols(gold))
@@ -42,7 +42,7 @@ def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bo
 
 
 def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -> bool:
-    """Whether the gold's constants are any numbers: of the usual names, or in a question about what has such constants."""
+    """Whether the gold's constants are arbitrary: they have usual names, or the question is about arbitrary constants."""
     return bool(names) and ("constants" in comparer.topics or {*names.values()} <= usual)
 
 
@@ -68,7 +68,7 @@ def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Nod
         names = {} if comparer.in_prompt(Symbol(ours)) else {theirs: ours}
     else:
         names = _arbitrary(comparer, gold, answer, frozenset())
-    alone = free or not comparer.inside  # unlike constants that other items may have
+    alone = free or not comparer.inside  # no other items may share the constants
     same = alone and _are_any(comparer, names, _USUAL if free else frozenset())
     same = same and _same_for_all(comparer, (_ONE, *_entries(gold)), (_ONE, *_entries(answer)), names)
     return same, renamed(answer, names)
@@ -80,7 +80,7 @@ def _entries(node: Node) -> Vector:
 
 
 def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions of a variable that are linear in arbitrary constants, named by the answer's, form the same flat."""
+    """Whether functions that are linear in arbitrary constants form the same flat; `names` maps the answer's to the gold's."""
     variables = frozenset().union(*map(symbols, gold)) - {*names.values()}
     if gold == tuple(renamed(node, names) for node in answer):
         return True
@@ -91,14 +91,15 @@ def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[
 
 
 def _are_variables(names: frozenset[str]) -> bool:
-    """Whether names are those of variables, unlike capitals, which are things with a value."""
+    """Whether names are those of variables; capitals are not, since they name things with a value."""
     return all(name[0].islower() for name in names)
 
 
 def _arbitrary(comparer: Comparer, gold: Node, answer: Node, usual: frozenset[str]) -> dict[str, str]:
-    """The gold's names of arbitrary constants by the answer's; empty without constants, or if the two sides differ in number.
+    """The gold's names of arbitrary constants by the answer's names; empty if there are none, or their numbers differ.
 
-    A constant is arbitrary if it has an index or a usual name; letters that only the other side has are matched to these.
+    A constant is arbitrary if it has an index or a usual name; letters that only the other side has are matched to these
+    constants.
     """
     ours, theirs = symbols(gold), symbols(answer)
     others = letters = frozenset[str]()

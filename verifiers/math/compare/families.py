@@ -1,9 +1,9 @@
 r"""Solutions with free numbers, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
 
-A family is `a + p n` for every integer n, of numbers or of points; residues are families, and so is each half of an expression
-that alternates. With free real numbers it is a flat, and so is a span. Several families, given by the members of a list or the
-signs of a plus-minus, form one set. Two such sets are equal if each contains the families of the other, whatever the name and
-the start of the free integer, and however the set is divided into families.
+A family is `a + p n` for every integer n, where a and p are numbers or points. Residues are families, and so is each half of an
+expression that alternates. With free real numbers, the solutions are a flat, and so is a span. Several families, given by the
+members of a list or the signs of a plus-minus, form one set. Two such sets are equal if each contains the families of the
+other, whatever the name and the start of the free integer, and however the set is divided into families.
 """
 
 from __future__ import annotations
@@ -43,16 +43,17 @@ from verifiers.math.values.tiers import GoldError, ValueComparer
 MAX_MEMBERS = 24
 """Maximum number of families of one set."""
 MAX_RATIO = 100
-"""Maximum denominator of the quotient of two periods, and number of points after which those in other families come round."""
+"""Maximum denominator of the quotient of two periods, and maximum number of points before membership in other families
+repeats."""
 _NEAR = 1e-9
-"""How near an index must be to an integer before the points are compared exactly."""
+"""Maximum distance of an index from an integer for the points to be compared exactly."""
 _FREE_INTEGERS = INTEGER_PARAMETERS | {"t"}
-"""Letters that are free integers without a statement to that effect, in an answer to a gold that has one."""
+"""Letters that are free integers without a declaration, in an answer to a gold that has a declaration."""
 _PARAMETERS = REAL_PARAMETERS | {"k"}
-"""Letters that are free real numbers in the points of a gold without a statement to that effect."""
+"""Letters that are free real numbers without a declaration, in the points of a gold."""
 _ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 Point = tuple[Node, ...]
-"""Coordinates, of which a number has one."""
+"""Coordinates; a number has one coordinate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,9 +73,10 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
 
     Args:
         node: The list, or one expression.
-        gold: The gold, for an answer: real numbers, and the integer of a family of numbers, may then be free without a last
+        gold: For an answer, the gold: real numbers, and the integer of a family of numbers, may then be free without a last
             item that declares them, such as `n \\in \\mathbb{Z}`.
-        given: Whether the prompt has a symbol, if it asks for a line or the like: a parameter that it lacks is any real number.
+        given: Whether the prompt has a symbol, if it asks for a line or the like; a parameter that is not in the prompt is an
+            arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)
@@ -87,7 +89,7 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
         return None
     names, members = points
     used = frozenset(name for member in members for node in member for name in symbols(node))
-    if not free and gold is not None:  # integers must be declared for points, which may be those of a whole line
+    if not free and gold is not None:  # for points, integers must be declared: the points may be a whole line
         real = gold.real
         free = used if real else used & _FREE_INTEGERS if len(members[0]) == 1 else frozenset()
     elif not free and given is not None and len(used) == 1 and (names or len(members[0]) > 2):  # two may be an interval
@@ -97,7 +99,7 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
 
 
 def _declaration(node: Node) -> tuple[tuple[Node, ...], str, frozenset[str], Node | None]:
-    """The items before the last, which declares free numbers, their joiner, these numbers and the set that they are from."""
+    """The items before a declaration of free numbers, their joiner, the declared numbers, and the set of their values."""
     if isinstance(node, Bracketed) and node.opening == "{":
         node = ListOf(node.items, "and")
     items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
@@ -111,7 +113,7 @@ def _declaration(node: Node) -> tuple[tuple[Node, ...], str, frozenset[str], Nod
 
 
 def _points(items: tuple[Node, ...], joiner: str) -> tuple[tuple[str, ...], tuple[Point, ...]] | None:
-    """Points of as many coordinates with their names, if all that are named, among them the first, have the same."""
+    """Points of equal dimension and their common names, if all named points, including the first, have the same names."""
     together = assignments(ListOf(items, joiner)) if len(items) > 1 else None
     points = [_point(item) for item in items] if together is None else [_by_name(together.equations)]
     stated, members = {names for names, _ in points} - {()}, tuple(member for _, member in points)
@@ -138,7 +140,7 @@ def _point(item: Node) -> tuple[tuple[str, ...], Point]:
 
 
 def _coordinates(node: Node) -> Point:
-    """The coordinates of a tuple, a vector, or a sum of these; one for anything else."""
+    """The coordinates of a tuple, a vector, or a sum of these; anything else is its own single coordinate."""
     node = plain(node)
     if isinstance(node, Matrix):
         return vector_entries(node) or (node,)
@@ -157,7 +159,7 @@ def _span(vectors: tuple[Node, ...]) -> Families | None:
 
 
 def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
-    r"""Congruences with one left side, as in `n \\equiv 1,4 \\pmod 5`: for each residue, the numbers that leave it."""
+    r"""Congruences with one left side, as in `n \\equiv 1,4 \\pmod 5`: for each residue, the numbers that have it."""
     members: list[Point] = []
     names: list[str] = []
     moduli: list[Fraction] = []
@@ -179,7 +181,7 @@ def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
 
 
 def same_families(gold: Families, answer: Families, values: ValueComparer) -> bool | None:
-    """Whether two sets of points are equal; None if the members are not linear and real, or too many.
+    """Whether two sets of points are equal; None if the members are not linear and real, or if there are too many.
 
     Raises:
         GoldError: As for `ValueComparer.identical`.
@@ -210,12 +212,12 @@ class _Progression:
 
     @property
     def pivot(self) -> int:
-        """The coordinate that changes most."""
+        """The coordinate that changes the most."""
         return max(range(len(self.period)), key=lambda place: abs(self.near_period[place]))
 
 
 def _progressions(node: Families, values: ValueComparer) -> list[_Progression] | None:
-    """The progressions of each member, or of its even and its odd integers; None if they are not linear, or too many."""
+    """The progressions of each member, or of its even and odd integers; None if one is not linear, or there are too many."""
     progressions: list[_Progression] = []
     for member in node.members:
         halves = ([_progression(member, node.free[0], start, step, values) for start in range(step)] for step in (1, 2))
@@ -227,7 +229,7 @@ def _progressions(node: Families, values: ValueComparer) -> list[_Progression] |
 
 
 def _progression(member: Point, integer: str, start: int, step: int, values: ValueComparer) -> _Progression | None:
-    """The points of every `step`-th integer; None if they are one, not real, or not linear."""
+    """The points of every `step`-th integer; None if all are the same point, not real, or not linear."""
 
     def at(value: Node) -> Point:
         return tuple(substitute(coordinate, integer, value) for coordinate in member)
@@ -253,7 +255,7 @@ def _identical(values: ValueComparer, one: Point, two: Point) -> bool:
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: ValueComparer) -> bool:
-    """Whether progressions contain every point of the others, of which those in one progression come round periodically."""
+    """Whether progressions contain every point of the others; the points that lie in one progression recur periodically."""
     for other in others:
         ratios = [_ratio(one, other, values) for one in progressions]
         parallel = [(one, ratio) for one, ratio in zip(progressions, ratios, strict=True) if ratio]
@@ -266,7 +268,7 @@ def _hold(progressions: list[_Progression], others: list[_Progression], values: 
 
 
 def _ratio(one: _Progression, other: _Progression, values: ValueComparer) -> Fraction | None:
-    """The other's period in periods of the first one, if it is a fraction of small integers."""
+    """The period of the second progression in periods of the first, if it is a fraction of small integers."""
     near = float(other.near_period[one.pivot] / one.near_period[one.pivot])
     ratio = Fraction(near).limit_denominator(MAX_RATIO)
     times = Number(ratio) if ratio >= 0 else Negate(Number(-ratio))

@@ -1,8 +1,8 @@
-r"""Flats: all sums of one vector and of any multiples of others, compared as sets.
+r"""Flats: all sums of one vector and arbitrary multiples of other vectors, compared as sets.
 
-Vectors are tuples of numbers or of functions. So lines, spans and general solutions of linear differential equations are
-flats, by whatever start, vectors and constants they are given: `C/x` and `C/(2x)`, for every C. Their normal form is that of
-Gauss and Jordan, of values at several points: to 30 digits to tell apart, to 250 to confirm.
+Vectors are tuples of numbers or of functions. So lines, spans and general solutions of linear differential equations are flats,
+whatever the start, the vectors and the constants by which they are given: `C/x` and `C/(2x)`, for every C. Their normal form is
+that of Gauss and Jordan for values at several points: with 30 digits to tell flats apart, with 250 to confirm equality.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ _ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 _START = ""  # the part of an expression without free numbers
 Vector = tuple[Node, ...]
 Flat = list[Vector]
-"""A vector, and those of which any multiples are added to it; its own length counts only if a coordinate of it is 1."""
+"""A vector, and the vectors whose multiples are added to it; the first vector's own length counts only if a coordinate is 1."""
 
 
 def flat(vector: Vector, free: Sequence[str]) -> Flat | None:
-    """The flat of a vector whose coordinates depend on free numbers; None if they are not linear in these as written."""
+    """The flat of a vector whose coordinates depend on free numbers; None if they are not written linearly in these numbers."""
     coordinates = [_parts(coordinate, frozenset(free)) for coordinate in vector]
     rows = [[parts.get(name, _ZERO) for parts in coordinates if parts is not None] for name in (_START, *free)]
     return None if None in coordinates else [tuple(row) for row in rows]
 
 
 def _parts(node: Node, free: frozenset[str]) -> dict[str, Node] | None:
-    """The coefficient of each free number in an expression, and the rest; None if it is not linear in them."""
+    """The coefficient of each free number in an expression, and the rest; None if the expression is not linear in them."""
     if not symbols(node) & free:
         return {_START: node}
     if isinstance(node, Symbol):
@@ -65,7 +65,7 @@ def _each(node: Node, free: frozenset[str], change: Callable[[Node], Node]) -> d
 
 
 def same_flats(gold: Flat, answer: Flat, values: ValueComparer) -> bool:
-    """Whether two flats are equal where the gold is real."""
+    """Whether two flats are equal at the points where the gold is real."""
     if max(len(gold), len(answer)) > MAX_VECTORS or len(gold[0]) != len(answer[0]):
         return False
     values.use(Tier.NUMERIC)
@@ -78,11 +78,11 @@ def same_flats(gold: Flat, answer: Flat, values: ValueComparer) -> bool:
 
 
 def _same_to(gold: Flat, answer: Flat, digits: tuple[int, int], scale: int) -> bool:
-    """Whether two flats have the same normal form to one part in a scale.
+    """Whether two flats have the same normal form up to one part in `scale`.
 
     Raises:
-        NotExactError: If a value is not known well enough.
-        UndefinedError: If the answer has no value where the gold has one.
+        NotExactError: If a value is not known accurately enough.
+        UndefinedError: If the answer has no value at a point where the gold has one.
     """
     columns = list(_columns(gold, answer, digits))
     rows = list(zip(*columns, strict=True))
@@ -101,8 +101,8 @@ def _columns(gold: Flat, answer: Flat, digits: tuple[int, int]) -> Iterator[list
     """The values of one coordinate for all vectors, at each point at which all coordinates have values.
 
     Raises:
-        NotExactError: If a value is not known well enough.
-        UndefinedError: If the answer has no value where the gold has one.
+        NotExactError: If a value is not known accurately enough.
+        UndefinedError: If the answer has no value at a point where the gold has one.
     """
     ours, theirs = (Add(tuple(node for vector in vectors for node in vector)) for vectors in (gold, answer))
     constant = not symbols(ours) | symbols(theirs)
@@ -133,7 +133,7 @@ def _estimates(
 
 
 def _normal_form(rows: Sequence[Sequence[Any]], scale: int) -> list[list[Any]]:
-    """The reduced echelon form of rows, without those that are 0."""
+    """The reduced echelon form of rows, without rows of zeros."""
     left = [[value / size for value in row] for row in rows if row and (size := max(map(abs, row)))]
     form: list[list[Any]] = []
     for place in range(len(rows[0]) if rows else 0):

@@ -10,7 +10,7 @@ from verifiers.math.tree import Bracketed, Matrix, Node, Symbol, symbols
 
 
 def same_matrices(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare matrices by entry; a single row or column may be written as a tuple, unless vectors are strict."""
+    """Compare matrices entry by entry; a single row or column may be written as a tuple, unless vectors are strict."""
     gold, answer = as_matrix(gold), as_matrix(answer)
     if isinstance(gold, Matrix) and isinstance(answer, Matrix):
         shape = [len(row) for row in gold.rows] == [len(row) for row in answer.rows]
@@ -40,7 +40,7 @@ def same_tuples(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _with_names_of(gold: Bracketed, answer: Bracketed) -> Bracketed:
-    """A set by condition with the names of its elements as in the gold: the pair (a, b) of one set is the (x, y) of another."""
+    """Rename the elements of a set by condition as in the gold: the pair (a, b) of one set is the (x, y) of another."""
     ours, theirs = (items_in_brackets(node.items[0]) for node in (gold, answer))
     names = [
         (one.name, two.name)

@@ -1,4 +1,4 @@
-"""Units, degrees and percentages: separating them from a value, and whether two are compatible."""
+"""Units, degrees and percentages: separates them from a value, and decides whether two units are compatible."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _letter_unit(node: Node) -> Unit | None:
 
 
 def with_plain_degrees(node: Node) -> Node:
-    """Degrees as plain numbers, except in the arguments of functions and in exponents."""
+    """Replace degrees by plain numbers, except in the arguments of functions and in exponents."""
     if not any(isinstance(subtree, Degrees) for subtree in walk(node)):
         return node
 
@@ -94,11 +94,11 @@ def without_unit(node: Node) -> Node:
 
 
 def names_other_thing(one: Unit, two: Unit) -> bool:
-    """Whether a unit is incompatible with the gold's: a measure and a counted noun, or nouns that don't extend each other."""
+    """Whether two units are incompatible: a measure and a counted noun, or nouns that don't extend each other."""
     if one.is_general or two.is_general:
         degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
         things = [unit for unit in (one, two) if unit.is_label and not unit.is_general]
-        raised = _length_degree(one) is None and max(degrees, default=0) > 1  # units are no areas, but areas are units
+        raised = _length_degree(one) is None and max(degrees, default=0) > 1  # units aren't areas, but areas are units
         return len(degrees) > 1 or bool(things) or raised
     if one.is_label != two.is_label:
         return True
@@ -106,7 +106,7 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 
 def _nouns_differ(one: str, two: str) -> bool:
-    """Whether two nouns name different things: neither is missing, or the other with more words."""
+    """Whether two nouns name different things: both are given, and neither is the other with more words."""
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
         for noun in (one, two)
@@ -124,7 +124,7 @@ def _length_degree(unit: Unit) -> int | None:
 
 
 def prices(one: Unit, two: Unit) -> bool:
-    """Whether one of two units is a currency, and the other the same currency per something."""
+    """Whether one of two units is a currency, and the other is the same currency per something."""
     shared = set(one.dimension) & set(two.dimension)
     rest = set(one.dimension) ^ set(two.dimension)
     currency = len(shared) == 1 and shared <= CURRENCIES and (len(one.dimension) == 1 or len(two.dimension) == 1)

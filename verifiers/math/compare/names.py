@@ -1,4 +1,4 @@
-"""Names before values: what they are, which values they have, and whether two name the same thing."""
+"""Names before values: finds them and their values, and decides whether two names denote the same thing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _NAMING = frozenset(("det", "max", "min", "gcd", "lcm", "mod", "norm"))
 
 
 def label(node: Node) -> str | None:
-    """The name that an expression before an equals sign denotes: a symbol, a function of symbols, words; or None."""
+    """The name that an expression before an equals sign denotes: a symbol, a function of symbols, or words; else None."""
     if isinstance(node, Symbol):
         return node.name
     if isinstance(node, Unknown):
@@ -77,7 +77,7 @@ def _is_capital(node: Node) -> bool:
 
 
 def is_word_of_letters(node: Node) -> bool:
-    """Whether an expression is a word of three or more capitals, such as the name of a polygon or a row of outcomes."""
+    """Whether an expression is a word of three or more capitals, such as the name of a polygon or a sequence of outcomes."""
     factors = node.factors if isinstance(node, Multiply) else ()
     return len(factors) > 2 and all(
         isinstance(factor, Symbol) and len(factor.name) == 1 and factor.name.isupper() for factor in factors
@@ -96,7 +96,7 @@ def is_made_of_parameters(node: Node) -> bool:
 
 
 def solved(node: Relation) -> tuple[str | None, Node]:
-    """The name and the value of an equation that is solved for a name; (None, the left side) of any other."""
+    """The name and the value of an equation that is solved for a name; (None, the left side) of any other equation."""
     if set(node.operators) == {"="} or node.operators in (("~",), (":",)):
         first, last = node.operands[0], node.operands[-1]
         for named, value in ((first, last), (last, first)):
@@ -107,7 +107,7 @@ def solved(node: Relation) -> tuple[str | None, Node]:
 
 
 def names_agree(gold: str, answer: str) -> bool:
-    """Whether two names may denote the same quantity: equal, words, `x` for `x(t)`, or `y` for the value of a function."""
+    """Whether two names may denote one quantity: equal names, words, `x` for `x(t)`, or `y` for the value of a function."""
     if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
         ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
         return ours <= theirs or theirs <= ours
@@ -124,7 +124,7 @@ def _is_formula(name: str) -> bool:
 
 
 def renaming(gold: Relation, answer: Relation) -> dict[str, str]:
-    """The names of the arguments in the gold's function, by those in the answer's."""
+    """The names of the arguments in the gold's function, by the names in the answer's function."""
     ours, theirs = gold.operands[0], answer.operands[0]
     if isinstance(ours, Unknown) and isinstance(theirs, Unknown) and len(ours.arguments) == len(theirs.arguments):
         pairs = zip(ours.arguments, theirs.arguments, strict=True)
@@ -145,13 +145,13 @@ def renamed(node: Node, names: dict[str, str]) -> Node:
 
 
 def shared_label(nodes: Sequence[Node]) -> str | None:
-    """The name shared by all named items, among them the first; None if there is none."""
+    """The name that all named items share, if the first item is named; else None."""
     names = {solved(node)[0] if len(node.operands) == 2 else None for node in nodes if isinstance(node, Relation)}
     return names.pop() if len(names) == 1 and isinstance(nodes[0], Relation) else None
 
 
 def without_labels(nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Drop `x =` before items, if all labelled items, among them the first, have the same label."""
+    """Drop `x =` before items, if all labelled items, including the first, have the same label."""
     if shared_label(nodes) is None:
         return nodes
     return tuple(solved(node)[1] if isinstance(node, Relation) else node for node in nodes)
@@ -167,7 +167,7 @@ def named_collection(node: Node) -> tuple[str | None, Node]:
 
 
 def _set_name(node: Node) -> str | None:
-    """The name of a set, or of an operation on names, whose two sides are unordered except in a difference."""
+    """The name of a set, or of an operation on names; its two sides are unordered except in a difference."""
     if isinstance(node, Apply) and all(isinstance(argument, Symbol) for argument in node.arguments):
         return f"{node.name}()"  # a known function that is defined by cases
     if not isinstance(node, SetOperation):

@@ -29,7 +29,7 @@ from verifiers.math.tree import (
 from verifiers.math.values.exact import rational_or_none, substitute
 
 REAL_PARAMETERS = frozenset(("t", "s", "r", "lambda", "mu"))
-"""Letters that are real numbers in coordinates, unlike those that are usually integers."""
+"""Letters that are real numbers in coordinates, unlike letters that are usually integers."""
 INTEGER_PARAMETERS = frozenset("nmkjlpqNMK")
 """Letters that are usually integers."""
 
@@ -83,7 +83,7 @@ def _named_point(node: Multiply) -> Bracketed | None:
 
 
 def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | None:
-    """A matrix, or a tuple, times a number."""
+    """A matrix or a tuple multiplied by a number."""
     one = Number(Fraction(1))
     if isinstance(node, Negate):
         return _entrywise((plain(node.value),), lambda entries: Negate(*entries))
@@ -134,17 +134,17 @@ def _is_implied(condition: Node, value: Node) -> bool:
 
 
 def without_condition(node: Node) -> Node:
-    r"""A list without a last item that restricts nothing, as `n \\in \\mathbb{Z}`, `C \\in \\mathbb{R}`."""
+    r"""A list without a last item that restricts nothing, such as `n \\in \\mathbb{Z}` or `C \\in \\mathbb{R}`."""
     if not isinstance(node, ListOf) or len(node.items) < 2 or not isinstance(node.items[-1], Relation):
         return node
     *rest, condition = node.items
     assert isinstance(condition, Relation)
     name, domain = condition.operands[0], condition.operands[-1]
     while domain == NamedSet("R") and len(rest) > 1 and isinstance(rest[-1], Symbol):
-        rest.pop()  # declared with it
+        rest.pop()  # declared together with the last name
     points = len(rest) > 1 or isinstance(rest[0], Bracketed | Matrix)
     if not isinstance(name, Symbol) or any(map(is_set_like, rest)) or (points and name.name in REAL_PARAMETERS):
-        return node  # it would restrict sets, or the points of a line, to integers
+        return node  # the condition would restrict sets, or the points of a line, to integers
     index = isinstance(rest[0], Relation) and (solved(rest[0])[0] or "").partition("_")[2] == name.name
     whole = integer_parameter(node) is not None or (
         index and condition.operators == ("in",) and domain == NamedSet("N")

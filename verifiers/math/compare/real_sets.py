@@ -1,4 +1,4 @@
-r"""Sets of real numbers in a canonical form: the points at which they begin and end, from left to right.
+r"""Sets of real numbers in a canonical form: the points at which each set begins and ends, from left to right.
 
 `(-inf, 3) U (3, inf)`, `x != 3` and `R \\ {3}` all become the same marks.
 """
@@ -63,7 +63,7 @@ LEFT, RIGHT = End(Negate(_INFINITY), float("-inf")), End(_INFINITY, float("inf")
 
 @dataclass(frozen=True, slots=True)
 class EndMark:
-    """A point at which a set begins or ends: whether the set contains it, and the numbers up to the next mark."""
+    """A point at which a set begins or ends, and whether the set contains this point and the numbers up to the next mark."""
 
     end: End
     at: bool
@@ -78,7 +78,7 @@ class RealSet:
     variable: str | None = None
 
     def combined(self, operation: str, other: RealSet) -> RealSet:
-        """The union, intersection or difference with another set."""
+        """The union with, intersection with or difference from another set."""
         decide = _OPERATIONS[operation]
         marks: list[EndMark] = []
         inside, others_inside, last = False, False, False
@@ -91,15 +91,15 @@ class RealSet:
         return RealSet(tuple(marks), self.variable or other.variable)
 
     def _state(self, end: End, inside: bool) -> tuple[bool, bool]:
-        """Whether the set contains an end and the numbers after it, given whether it contains those before."""
+        """Whether the set contains an end and the numbers after it, given whether it contains the numbers before."""
         mark = next((mark for mark in self.marks if mark.end.meets(end)), None)
         return (inside, inside) if mark is None else (mark.at, mark.after)
 
     def holds(self, value: Fraction) -> bool:
-        """Whether a number is in the set, whose ends must be rational.
+        """Whether a number is in this set, whose ends must be rational.
 
         Raises:
-            NoSetError: If one is not.
+            NoSetError: If an end is not rational.
         """
         inside = False
         for mark in self.marks:
@@ -140,7 +140,7 @@ def real_set(node: Node) -> RealSet:
     """Read a tree as a set of real numbers.
 
     Raises:
-        NoSetError: If it does not describe one.
+        NoSetError: If the tree does not describe such a set.
     """
     if isinstance(node, NamedSet) and node.name in _NAMED:
         return _NAMED[node.name]
@@ -193,7 +193,7 @@ def _point(end: End) -> RealSet:
 
 
 def _solutions(node: Relation) -> RealSet:
-    """The values of the one variable that satisfy a chain of inequalities, or are in a set."""
+    """The values of a single variable that satisfy a chain of inequalities or are in a set."""
     if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
         inside = real_set(node.operands[1])
         return RealSet(inside.marks, node.operands[0].name)
@@ -230,7 +230,7 @@ def _absolute(node: Relation) -> RealSet | None:
 
 
 def _half_line(sign: str, end: End) -> RealSet:
-    """The numbers in a relation to an end."""
+    """The numbers that are in a given relation to an end."""
     if sign == "!=":
         return _REALS.combined("difference", _point(end))
     if sign == "=":

@@ -28,7 +28,7 @@ _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 
 def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare equations by solutions, inequalities up to direction and factor, and either with a value by its stated value."""
+    """Compare equations by solutions, and inequalities up to direction and factor; a relation equals a value that it states."""
     if isinstance(gold, Relation):
         same, answer = same_solutions(comparer, gold, answer)
         if same:
@@ -55,7 +55,7 @@ def same_relations(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _is_tautology(node: Relation) -> bool:
-    """Whether an equation has the same on all sides, as in `0=0`, and therefore states nothing."""
+    """Whether all sides of an equation are the same, as in `0=0`, so that it states nothing."""
     return set(node.operators) == {"="} and len(_sides(node)) == 1
 
 
@@ -88,7 +88,7 @@ def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
 
 
 def _exact_values(comparer: Comparer, gold: Relation) -> tuple[Node, ...]:
-    """The values of a gold that is not an equation proper: the constants that it equates, or a named value."""
+    """The values of a gold that is not a proper equation: the constants that it equates, or a named value."""
     if set(gold.operators) - {"=", "~"}:
         return ()
     operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
@@ -109,7 +109,7 @@ def _is_name(comparer: Comparer, node: Node) -> bool:
 
 
 def restates(comparer: Comparer, value: Node, form: Node) -> bool:
-    """Whether a form of a value is the value, also in another unit, or the value rounded to two or more digits."""
+    """Whether a form of a value is the value, perhaps in another unit, or the value rounded to two or more digits."""
     is_decimal = any(isinstance(node, Number) and node.significant > 1 for node in walk(form))
     return _same_value(comparer, value, form) or (is_decimal and _rounds(comparer, value, form))
 
@@ -139,7 +139,7 @@ def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> boo
     if name is not None and answer_name is not None:
         names = renaming(gold, answer)
         if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
-            return False  # for another value than the gold's, or at another point
+            return False  # names another value than the gold, or the value at another point
         if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
             return names_agree(name, answer_name) and any(
                 comparer.same(value, renamed(stated, names)) for stated in _stated(comparer, answer)
@@ -163,7 +163,7 @@ def _names_agree_between(gold: Relation, answer: Relation) -> bool:
 
 
 def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> bool:
-    """Compare chains of inequalities, read from either end, and single ones also up to a positive constant factor."""
+    """Compare chains of inequalities, read from either end; single inequalities also up to a positive constant factor."""
     readings = [(answer.operators, answer.operands)]
     if not {"mod", "modulo"} & set(answer.operators):
         readings.append(reversed_chain(answer))
@@ -181,7 +181,7 @@ def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> b
 
 
 def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
-    """Whether an equation is, up to a factor, one of those given, although the gold solves it for a name."""
+    """Whether an equation is, up to a factor, one of the given equations, although the gold solves it for a name."""
     if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
         return False
     if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
@@ -190,16 +190,16 @@ def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[R
 
 
 def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, positive: bool) -> bool:
-    """Whether two equations are equal up to a constant factor, which must be positive for inequalities.
+    """Whether two relations are equal up to a constant factor, which must be positive for inequalities.
 
-    The factor is their quotient at a point where neither vanishes.
+    The factor is the quotient of the two at a point where neither vanishes.
     """
     ours, theirs = difference(gold), difference(answer)
     names = sorted(symbols(ours) | symbols(theirs))
     if not (symbols(ours) and symbols(theirs)):
         return False  # any two constants are proportional
     if any(comparer.values.identical(*relation.operands[:2]) for relation in (gold, answer)):
-        return False  # everything solves an identity, which is the same only if it is written the same
+        return False  # everything solves an identity, so it must be written the same
     for first in (2, 5, 11):
         above, below = ours, theirs
         for index, name in enumerate(names):
@@ -222,7 +222,7 @@ def difference(node: Relation) -> Node:
 
 
 def forms_of(node: Relation) -> tuple[Relation, ...]:
-    """An equation and, if it is solved for a name by a fraction, its form without the fraction: `y=1/x` as `xy=1`."""
+    """An equation and, if it states a fraction as the value of a name, its form without the fraction: `xy=1` for `y=1/x`."""
     for named, value in (node.operands, node.operands[::-1]):
         if isinstance(named, Symbol) and isinstance(value, Divide) and symbols(value.denominator):
             return node, Relation(node.operators, (Multiply((named, value.denominator)), value.numerator))

@@ -43,7 +43,7 @@ from verifiers.math.units import Unit
 
 
 def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    r"""Compare sums and products with dots, whose terms show what the dots stand for, term by term: `1+4+\\cdots+n^2`."""
+    r"""Compare sums and products with dots term by term, since the terms show what the dots mean: `1+4+\\cdots+n^2`."""
     if DOTS not in walk(gold) and DOTS not in walk(answer):
         return comparer.same(gold, answer)
     if type(gold) is not type(answer):
@@ -115,7 +115,7 @@ def _by_radians(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_percents(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare numbers of which either may be a percentage."""
+    """Compare two numbers, either of which may be a percentage."""
     of_gold, gold_number = without_percent(gold)
     of_answer, answer_number = without_percent(answer)
     if comparer.options.percent == "factor":
@@ -134,7 +134,7 @@ def _same_percents(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _by_factor(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether a number equals the gold, or both are written in digits and it is the hundredth or the hundredfold."""
+    """Whether a number equals the gold, or is its hundredth or hundredfold and both are written in digits."""
     if comparer.values.equal(gold, answer):
         return True
     digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))

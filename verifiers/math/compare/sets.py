@@ -32,11 +32,11 @@ from verifiers.math.values.exact import signed_number, substitute
 
 _INFINITY = Constant("inf")
 _SHIFTS = (0, 1, -1, 2, -2)
-"""The numbers by which indices over all integers may differ."""
+"""The shifts that are tried between two indices over all integers."""
 
 
 def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare sets by their ends if these are real constants, others by their shape."""
+    """Compare sets by their ends if these are real constants, and other sets by their shape."""
     try:
         ours, theirs = real_set(as_set(gold)), real_set(as_set(answer))
     except NoSetError:
@@ -79,7 +79,7 @@ def as_set_series(node: Node) -> Node:
 
 
 def as_set(node: Node) -> Node:
-    """Numbers, alone or listed, as a set; intervals joined by a word as their union."""
+    """Read one or several numbers as a set, and intervals joined by a word as their union."""
     if isinstance(node, ListOf):
         node = ListOf(without_labels(node.items), node.joiner)
         if all(isinstance(item, Bracketed) for item in node.items) and node.joiner in ("or", "and"):
@@ -95,7 +95,7 @@ def as_set(node: Node) -> Node:
 
 
 def _same_other_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare sets not made of real constants: symbolic ends, tuples, chains of inequalities."""
+    """Compare sets whose ends are not real constants: symbolic ends, tuples, chains of inequalities."""
     if isinstance(gold, Relation) and isinstance(answer, Relation):
         return same_inequalities(comparer, gold, answer)
     if isinstance(gold, Bracketed) != isinstance(answer, Bracketed):

@@ -1,4 +1,4 @@
-"""The kind of collection that a tree is: its items, its brackets, and whether it can only be a set."""
+"""Properties of a tree as a collection: its items, its brackets, and whether it can only be a set."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def items_in_brackets(node: Node) -> tuple[Node, ...]:
 
 
 def bracket_kind(node: Bracketed) -> str:
-    """The brackets, with angle brackets around a vector as round ones."""
+    """The brackets; angle brackets around a vector count as round brackets."""
     return "()" if node.opening == "<" else node.opening + node.closing
 
 
@@ -62,7 +62,7 @@ def is_set_like(node: Node) -> bool:
 
 
 def parameter(node: Node) -> tuple[str, Node] | None:
-    r"""The symbol that the last item of a list declares, as in `n \\in \\mathbb{Z}`, and its set; None if it declares none."""
+    r"""The symbol that the last item of a list declares, as in `n \\in \\mathbb{Z}`, and its set; None if there is none."""
     if not isinstance(node, ListOf) or len(node.items) < 2:
         return None
     last = node.items[-1]

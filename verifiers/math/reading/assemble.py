@@ -1,4 +1,4 @@
-"""Assembly of trees from parsed parts, where the parts determine the kind of the whole."""
+"""Assembles trees from parsed parts if the parts determine the kind of the whole."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from verifiers.math.vocabulary import COMPLEX_NAMES
 
 OTHERWISE = Words("otherwise")
 MAX_ORDER = 5
-"""Largest order of a determinant that is expanded, which gives n! products."""
+"""Largest order n of a determinant that is expanded, which gives n! products."""
 _ZERO = Number(Fraction(0))
 
 
@@ -63,7 +63,7 @@ def times(left: Node, right: Node) -> Node:
 
 
 def difference_of_sets(terms: list[Node]) -> Node | None:
-    """Two terms as a difference of sets; from an interval only points are removed, since `(1,2)-(3,4)` subtracts vectors."""
+    """Two terms as a difference of sets; only points can be removed from an interval, since `(1,2)-(3,4)` subtracts vectors."""
     if len(terms) != 2 or not isinstance(terms[1], Negate):
         return None
     whole, taken = terms[0], terms[1].value
@@ -75,7 +75,7 @@ def difference_of_sets(terms: list[Node]) -> Node | None:
 
 
 def proper_fraction(node: Node) -> tuple[int, int] | None:
-    """Numerator and denominator of a fraction of positive integers below one; None for anything else."""
+    """Numerator and denominator of a fraction of positive integers that is below one; None for anything else."""
     if isinstance(node, Divide) and isinstance(node.numerator, Number) and isinstance(node.denominator, Number):
         top, bottom = node.numerator.value, node.denominator.value
         if is_integer_literal(node.numerator) and is_integer_literal(node.denominator) and 0 < top < bottom:
@@ -84,7 +84,7 @@ def proper_fraction(node: Node) -> tuple[int, int] | None:
 
 
 def mixed_number(node: Node) -> Mixed | None:
-    """An integer `and` a proper fraction, which also make a mixed number: `3 and 1/2`; None for anything else."""
+    """An integer and a proper fraction joined by `and`, as a mixed number: `3 and 1/2`; None for anything else."""
     if not (isinstance(node, ListOf) and node.joiner == "and" and len(node.items) == 2):
         return None
     whole, fraction = node.items
@@ -115,7 +115,7 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 
 def set_by_condition(element: Node, condition: Node) -> Node:
-    r"""A set-builder as a set of its condition, with the set of its elements unless that is the real numbers."""
+    r"""A set-builder as a set with its condition, and with the set that its elements are from unless it is the real numbers."""
     within = isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] == NamedSet("R")
     if isinstance(element, Relation) and not within:
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
@@ -131,7 +131,7 @@ def set_by_condition(element: Node, condition: Node) -> Node:
 
 
 def _determines(condition: Node, element: Symbol) -> bool:
-    """Whether a condition shows by itself which of its symbols the elements are: the only one, or a side of every relation."""
+    """Whether a condition shows which of its symbols is the element: its only symbol, or a side of every relation."""
     if symbols(condition) in ({element.name}, frozenset()):
         return True
     relations = condition.items if isinstance(condition, ListOf) else (condition,)
@@ -149,12 +149,12 @@ def _image(element: Node, condition: Node) -> Node:
 
 
 def set_of_numbers(node: Node) -> Node:
-    """The set of numbers that a plain letter behind a sign of membership denotes; any other node as it is."""
+    """The set of numbers that a plain letter after a membership sign denotes; any other node is returned unchanged."""
     return NamedSet(node.name) if isinstance(node, Symbol) and node.name in ("Z", "Q", "R") else node
 
 
 def half_of_set(name: str, sign: str) -> Node:
-    """The numbers of a set in a relation to zero."""
+    """The numbers of a set that are in a given relation to zero."""
     if name != "R":
         return NamedSet(f"{name}{sign}0")
     zero, infinity = Number(Fraction(0)), Constant("inf")
@@ -183,14 +183,14 @@ def compound_quantity(quantities: list[Node], joiner: str = ",") -> Node | None:
 
 
 def measured_in(node: Node, unit: Unit) -> Quantity:
-    """A value with a unit; if it has a unit of measurement already, with the product of both: dollars per hour."""
+    """A value with a unit; if it already has a unit of measurement, the product of both units, as in dollars per hour."""
     if isinstance(node, Quantity) and not (unit.is_label or node.unit.is_label):
         return Quantity(node.value, node.unit.times(unit))
     return Quantity(node, unit)
 
 
 def excluded_values(items: list[Node]) -> tuple[Node, ...]:
-    """The items, with each number after `x != 1` as a further excluded value."""
+    """The items, in which each number after `x != 1` becomes a further excluded value."""
     first = items[0]
     if not (isinstance(first, Relation) and first.operators == ("!=",)):
         return tuple(items)
@@ -219,13 +219,13 @@ def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
 
 
 def is_complex(node: Node) -> bool:
-    """Whether a bar over an expression is a conjugate: it contains the imaginary unit or a letter for complex numbers."""
+    """Whether a bar over an expression is a conjugate: the expression has the imaginary unit or a complex number's letter."""
     named = (subtree.name[0] in COMPLEX_NAMES for subtree in tree.walk(node) if isinstance(subtree, Symbol))
     return any(named) or Constant("i") in tree.walk(node)
 
 
 def _is_statement(node: Node) -> bool:
-    """Whether a part of a statement in brackets is a letter, or again such a statement."""
+    """Whether a part of a statement in brackets is a letter or a nested statement."""
     return isinstance(node, Symbol) or (isinstance(node, Unknown) and node.name in ("and", "or"))
 
 
@@ -233,7 +233,7 @@ def bracketed(opening: str, inside: Node, closing: str) -> Node:
     """The content of brackets: the items of a tuple or interval, or one expression.
 
     Raises:
-        UnreadableError: If it cannot be in such brackets.
+        UnreadableError: If the content cannot be in such brackets.
     """
     if isinstance(inside, ListOf):
         if inside.joiner != "," and opening == "(" and all(map(_is_statement, inside.items)):

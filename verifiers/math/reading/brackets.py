@@ -14,7 +14,7 @@ _CLOSING = {"(": (")", "]"), "[": ("]", ")")}
 
 
 def _inside_group(parser: Expressions) -> Node:
-    """Parse the content of brackets, in which the bars and rules of the surroundings do not apply."""
+    """Parse the content of brackets, in which the bars and rules of the surrounding text do not apply."""
     bars, mixed = parser.bars, parser.mixed
     parser.bars, parser.mixed = 0, True
     inside = parser.listing()
@@ -55,7 +55,7 @@ def braces(parser: Expressions) -> Node:
 
 
 def argument(parser: Expressions) -> Node:
-    """Parse an argument of a TeX command: a group in braces, one digit, or one other token."""
+    """Parse an argument of a TeX command: a group in braces, one digit, or any other single token."""
     if parser.at("{"):
         return braces(parser)
     token = parser.token

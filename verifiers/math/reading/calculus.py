@@ -41,7 +41,7 @@ def fraction(parser: Expressions) -> Node:
 
 
 def _derivative(parser: Expressions) -> Node | None:
-    r"""Parse `\frac{d}{dx}` and the expression that it applies to; None if the fraction here is another."""
+    r"""Parse `\frac{d}{dx}` and the expression that it applies to; None for any other fraction."""
     match = _DERIVATIVE.match(" ".join(token.text for token in parser.tokens[parser.index : parser.index + 14]))
     if match is None or match[1] != match[3] or (match[2] or "1") != (match[5] or "1"):
         return None
@@ -70,7 +70,7 @@ def _differential(parser: Expressions) -> int:
     """The index of the differential of the integral whose integrand starts here.
 
     Raises:
-        UnreadableError: If there is none outside of brackets.
+        UnreadableError: If there is no differential outside of brackets.
     """
     depth, open_integrals = 0, 1
     for position in range(parser.index, len(parser.tokens) - 1):
@@ -91,7 +91,7 @@ def _differential(parser: Expressions) -> int:
 
 
 def limit(parser: Expressions) -> Node:
-    """Parse a limit with its point, and possibly a side, below."""
+    """Parse a limit with its point, and possibly a side, in the subscript."""
     parser.take()
     parser.expect("_")
     parser.expect("{")
@@ -142,7 +142,7 @@ def _range(parser: Expressions, kind: str) -> tuple[str, Node, Node]:
 
 
 def _first_index(parser: Expressions) -> tuple[str, Node]:
-    """Parse the index below a sum and its first value, which is minus infinity for all integers."""
+    """Parse the index below a sum and its first value, which is minus infinity if the index takes all integers."""
     parser.expect("{")
     name = parser.take()
     start: Node = Negate(_INFINITY)

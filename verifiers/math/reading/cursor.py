@@ -1,4 +1,4 @@
-"""A position in a list of tokens, on which the parser is built."""
+"""A position in a list of tokens, the basis of the parser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Cursor:
         return accepted
 
     def accept_all(self, *texts: str) -> bool:
-        """Consume the tokens from the current one if they are these, one after another."""
+        """Consume the next tokens if they are exactly these, in this order."""
         accepted = tuple(token.text for token in self.tokens[self.index : self.index + len(texts)]) == texts
         self.index += len(texts) * accepted
         return accepted
@@ -82,7 +82,7 @@ class Cursor:
         return None
 
     def joiner(self) -> str | None:
-        """Consume the commas and words between two items; return the word if there is one, None if there is nothing."""
+        """Consume the commas and words between two items; return the word if any, else a comma; None if there is neither."""
         result = None
         while self.token.kind != "symbol" and (
             joiner := JOINERS.get(self.token.text.lower() if self.token.kind == "word" else self.token.text)

@@ -48,7 +48,7 @@ def _system(parser: Expressions, name: str) -> Node:
 
 
 def _drop_alignment(parser: Expressions, *, everywhere: bool) -> None:
-    """Remove the signs that only align the lines of this environment: all of them, or those beside a sign of a relation."""
+    """Remove the signs that only align the lines of this environment: all signs, or the signs next to a relation sign."""
     start, end = parser.index, parser.index_of("end")
     parser.tokens[start:end] = [
         token

@@ -1,4 +1,4 @@
-"""The parser as readers of single constructs see it: it reads the expressions inside them."""
+"""The interface of the parser for the readers of single constructs, which it serves by reading inner expressions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from verifiers.math.tree import Node
 
 
 class Expressions(Cursor, ABC):
-    """A position in the tokens, and the readers of expressions."""
+    """A position in the tokens, with methods that read expressions."""
 
     @abstractmethod
     def sum(self) -> Node:
@@ -26,7 +26,7 @@ class Expressions(Cursor, ABC):
 
     @abstractmethod
     def starts_factor(self) -> bool:
-        """Whether a factor starts here that is juxtaposed with the one before."""
+        """Whether a factor starts here that is juxtaposed with the previous factor."""
 
     @abstractmethod
     def power(self) -> Node:

@@ -124,7 +124,7 @@ def function(parser: Expressions) -> Node:
     if name not in _VARIADIC and len(arguments) > (2 if name == "log" else 1):
         raise UnreadableError(f"{name} with {len(arguments)} arguments")
     if name in _VARIADIC and len(arguments) == 1 and symbols(arguments[0]):
-        return Unknown(name, arguments)  # of a name only, as in `max f`
+        return Unknown(name, arguments)  # of a single name, as in `max f`
     matrix = arguments[0]
     determined = name == "det" and isinstance(matrix, Matrix)
     node: Node = determinant(matrix.rows) if determined and isinstance(matrix, Matrix) else Apply(name, arguments)
@@ -142,7 +142,7 @@ def _function_arguments(parser: Expressions) -> tuple[Node, ...]:
     if parser.at("\\{"):
         inside = set_braces(parser)
         return inside.items if isinstance(inside, SetOf) else (inside,)
-    ended = parser.at("|", "lvert")  # a slash behind bars divides the function, as in `\\ln|x|/2`
+    ended = parser.at("|", "lvert")  # a slash after bars divides the function, as in `\\ln|x|/2`
     node = parser.signed_factor()
     while (
         parser.starts_factor()
@@ -158,7 +158,7 @@ def _function_arguments(parser: Expressions) -> tuple[Node, ...]:
 
 
 def known(parser: Expressions) -> Node:
-    """Parse a constant, the empty set, or three dots, which are a symbol."""
+    """Parse a constant, the empty set, or three dots, which are read as a symbol."""
     return KNOWN[parser.take().text]
 
 
@@ -214,6 +214,6 @@ def negation(parser: Expressions) -> Node:
 
 
 def skip_command(parser: Expressions) -> Node:
-    """Parse the expression after a command that only describes it."""
+    """Parse the expression after a command that only describes the expression."""
     parser.take()
     return parser.power_free_atom()

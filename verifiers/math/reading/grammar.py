@@ -1,7 +1,7 @@
 """The grammar of answers; its entry point is `verifiers.math.reading.parse`.
 
-`Parser` reads sums, products, powers, lists and relations, and the other files of this folder what is inside them, each one
-construct in a function of the parser.
+`Parser` reads sums, products, powers, lists and relations. The other files of this folder read the parts of these; each
+construct has a function that takes the parser.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class Parser(Expressions):
         return Divide(node, self.sum()) if self.accept("over") else node
 
     def signed_term(self) -> Node:
-        """Parse a product with its signs, of which a plus-minus stands for both."""
+        """Parse a product with its signs; a plus-minus gives both signs."""
         sign, both = 1, 0
         while self.at("+", "-", "pm", "mp"):
             text = self.take().text
@@ -139,7 +139,7 @@ class Parser(Expressions):
         return Negate(node) if negative else node
 
     def starts_factor(self) -> bool:
-        """Whether a factor starts here that is juxtaposed with the one before."""
+        """Whether a factor starts here that is juxtaposed with the previous factor."""
         token = self.token
         if token.kind == "symbol":
             return not self.is_letter_union()

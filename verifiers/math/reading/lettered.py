@@ -12,7 +12,7 @@ _LETTERS = frozenset("ABCDEFGHIJabcdefghij")
 
 
 def choice(parser: Expressions) -> Node | None:
-    """Parse a letter in round brackets, or before a bracket, and the content after it."""
+    """Parse a choice: a letter in round brackets or before a closing bracket, and the content after it."""
     start = parser.index
     while parser.token.kind == "word" and parser.token.text.lower() in ("option", "choice", "answer"):
         parser.take()
@@ -33,12 +33,12 @@ def choice(parser: Expressions) -> Node | None:
 
 
 def _starts_option(parser: Expressions) -> bool:
-    """Whether the option of a lower-case letter in brackets can start here, rather than a factor or operator."""
+    """Whether the current token can start the option of a lower-case letter in brackets, not a factor or operator."""
     return parser.token.kind in ("end", "number", "word") or parser.at(".", ":", "frac", "\\$")
 
 
 def _choice_content(parser: Expressions, letter: str) -> Node | None:
-    """Parse the content after a choice's letter; None if that shows that it is not a choice."""
+    """Parse the content after a choice's letter; None if the content shows that this is not a choice."""
     parser.accept(":", ".")
     if parser.token.kind == "end":
         return Choice(letter)

@@ -1,4 +1,4 @@
-"""Cleaning of answer text before parsing: Unicode, wrappers of Markdown and TeX, and a normal form for quick equality."""
+"""Cleans answer text before parsing: Unicode, wrappers of Markdown and TeX, and a normal form for quick equality checks."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ _LOOSE_SPACE = re.compile(r"(?<![A-Za-z0-9.,]) | (?![A-Za-z0-9.])")
 def normal_text(text: str) -> str:
     """A normal form in which spellings of one answer that differ only in typography are equal strings.
 
-    It never unites different answers: a space between two letters or digits, or after a comma, is kept.
+    Different answers never get the same form: a space between two letters or digits, or after a comma, is kept.
     """
     if text.isalnum() and text.isascii():
         return text
@@ -129,7 +129,7 @@ def _normal(text: str) -> str:
 
 
 _CACHED_LENGTH = 200
-# An answer is read, and shown in the detail of its verdict; so is its gold, for every completion of a problem.
+# Cached, since an answer is both read and shown in its verdict's detail, and so is the gold for each completion of a problem.
 _normal_cached = functools.lru_cache(maxsize=4096)(_normal)
 
 

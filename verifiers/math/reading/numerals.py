@@ -21,7 +21,7 @@ _NUMBER = re.compile(rf"(?P<whole>{_DIGITS})?(?P<point>\.(?P<decimals>[0-9]*))?"
 _UNGROUPED_NUMBER = re.compile(r"(?P<whole>[0-9]+)?(?P<point>\.(?P<decimals>[0-9]*))?")
 _BARE_COMMAS = re.compile(r"[0-9]{1,3}(?:,[0-9]{3})+")
 _BELOW_MIXED = re.compile(r"\s?/\s?[0-9]")
-# If a comma is the decimal sign, points separate groups of three; a point that can't do so is a decimal sign too.
+# If a comma is the decimal sign, points separate groups of three digits; any other point is a decimal sign, too.
 _COMMA_NUMBER = re.compile(
     r"(?P<whole>[0-9]{1,3}(?:\.[0-9]{3})+(?!\.?[0-9])|[0-9]+)?(?P<point>[,.](?P<decimals>[0-9]+)(?![,.]?[0-9]))?"
 )
@@ -43,7 +43,7 @@ _PARENTHESISED_BASE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number in a text: its digits with its point, its value, and where it ends."""
+    """A number in a text: its digits with its point, its value, and its end."""
 
     text: str
     value: Node
@@ -56,10 +56,10 @@ def starts_number(text: str, position: int) -> bool:
 
 
 def based_literal(text: str, position: int) -> Literal | None:
-    """A numeral with its base, possibly in brackets; None if there is none here.
+    """A numeral with its base, possibly in brackets; None if no such numeral starts here.
 
     Raises:
-        UnreadableError: If a digit in brackets is none of the base.
+        UnreadableError: If a digit in brackets is not a digit of the base.
     """
     match = _BASED.match(text, position) or _PARENTHESISED_BASE.match(text, position)
     if match is None:
@@ -81,7 +81,7 @@ def literal(text: str, position: int, *, grouped: bool, listed: bool, decimal_co
     Args:
         text: The text.
         position: The position of the number in it.
-        grouped: Whether digits may be grouped, as they are not in a script.
+        grouped: Whether digits may be grouped; in a script they may not.
         listed: Whether a bare comma separates items rather than groups.
         decimal_comma: Whether a comma between digits is the decimal sign.
 
@@ -105,7 +105,7 @@ def literal(text: str, position: int, *, grouped: bool, listed: bool, decimal_co
 
 
 def _value(digits: str, decimals: str | None, text: str, end: int) -> tuple[Number, int]:
-    """The value of digits that end here, and the end of what follows them: a period, a power of ten."""
+    """The value of digits that end here, and the end of a period or a power of ten after them."""
     if decimals is not None and (repeating := _repetend(decimals, text, end)) is not None:
         prefix, block, end = repeating
         return Number(repeating_decimal(digits, prefix, block)), end
@@ -122,7 +122,7 @@ def _value(digits: str, decimals: str | None, text: str, end: int) -> tuple[Numb
 
 
 def _repetend(decimals: str, text: str, end: int) -> tuple[str, str, int] | None:
-    """The digits before the period and the period of a decimal that ends here, if it is marked, and the end of the mark."""
+    """The digits before the marked period of a decimal that ends here, the period, and the mark's end; None if unmarked."""
     if match := _DOTTED_PERIOD.match(text, end):  # dots over the first and the last digit
         return decimals, match[1] + match[2] + match[3], match.end()
     if match := _REPEATING.match(text, end):
@@ -135,7 +135,7 @@ def _repetend(decimals: str, text: str, end: int) -> tuple[str, str, int] | None
 
 
 def _is_numeral(digits: str, base: str) -> bool:
-    """Whether these are digits, with at most one point, of a base from 2 to 36."""
+    """Whether these are digits of a base from 2 to 36, with at most one point."""
     if len(base) > 2 or not base.isdigit() or not 2 <= int(base) <= 36:
         return False
     return digits.count(".") < 2 and all(int(digit, 36) < int(base) for digit in digits if digit != ".")

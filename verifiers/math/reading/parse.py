@@ -1,7 +1,7 @@
-"""From LaTeX or plain text to the typed tree.
+"""Parses LaTeX or plain text into a typed tree.
 
-Nothing is evaluated here. `MAX_DEPTH` bounds the nesting both while parsing and in the resulting tree, so that every
-recursion over a tree is bounded too.
+Nothing is evaluated here. `MAX_DEPTH` limits the nesting both during parsing and in the resulting tree, so that every recursion
+over a tree is bounded.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def parse(
 
 
 def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
-    """Read the tokens as the first possible of an implication, numbered parts, mathematics, a named value, or a sentence.
+    """Read the tokens as the first of these that is possible: implication, numbered parts, mathematics, named value, sentence.
 
     Raises:
         UnreadableError: If they are none of these.
     """
     if (implication := _implication(tokens)) is not None:
         return implication
-    with contextlib.suppress(UnreadableError):  # then the letters in brackets may be factors
+    with contextlib.suppress(UnreadableError):  # the letters in brackets may then be factors
         if (parts := numbered_parts(tokens, lambda part: read_tokens(part, vectors))) is not None:
             return parts
     try:
@@ -77,7 +77,7 @@ def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
 
 
 def _with_set_braces(tokens: list[Token]) -> list[Token]:
-    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with braces of sets; any other tokens as they are."""
+    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with set braces instead; other tokens are unchanged."""
     texts = [token.text for token in tokens]
     if len(texts) < 7 or (texts[0], texts[-2]) != ("{", "}") or tokens[1].kind != "symbol":
         return tokens

@@ -9,7 +9,7 @@ from verifiers.math.reading.normalize import unwrap
 from verifiers.math.tree import Bracketed, Constant, NamedSet, Negate, Node, Number, Words
 from verifiers.math.vocabulary import FRACTION_WORDS, NUMBER_WORDS, TENS
 
-_PARTS = FRACTION_WORDS | {"quarter": 4, "quarters": 4}  # which are coins after a number in digits
+_PARTS = FRACTION_WORDS | {"quarter": 4, "quarters": 4}  # "quarters" after a number in digits are coins
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 
 
@@ -46,7 +46,7 @@ _REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
 
 
 def in_digits(text: str) -> str:
-    """Numbers in words as digits; one in brackets may repeat the number before it."""
+    """Write numbers in words as digits; drop a number in brackets that repeats the number before it."""
     if _ANY_WORD.search(text) is None:
         return text
     text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
@@ -83,7 +83,7 @@ _SUBJECT = re.compile(
 
 
 def answer_in_words(text: str) -> Node | None:
-    """The set, or the words of another kind of answer, that folded words denote, also as the predicate of a noun; else None."""
+    """The set or other worded answer that folded words denote, alone or as the predicate of a noun; else None."""
     return WORD_ANSWERS.get(text.removeprefix("all ")) or WORD_ANSWERS.get(_SUBJECT.sub("", text, count=1))
 
 
@@ -104,7 +104,7 @@ _ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 _GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
 _MORE_VALUES = re.compile(
     r"(?:,|\bor\b|\band\b)[\s}]*\$?[-+]?[0-9]|\b(?:or|and)\b[^=]{0,20}=|\+\s*[0-9]"
-)  # that do not occur in a remark
+)  # signs of further values, which do not occur in a remark
 _CONDITION = re.compile(
     r"[\s}$]*([A-Za-z]\s?(?:[<>]=?|\\(?:[lg]eq?(?:slant)?|neq?|in)(?![A-Za-z])|[≤≥≠∈])"
     r"(?!\s?(?:\\mathbb\s?\{?\s?[RC]|[ℝℂ])[\s}$]*$)[^,;]{1,40})"
@@ -125,7 +125,7 @@ def _without_remark(text: str) -> str:
     if match is None or not match.start() or _MORE_VALUES.search(_GROUP.sub("", text[match.end() :])):
         return text
     if not set(_LETTER.findall(text[match.end() :])) <= set(text[: match.start()]):
-        return text  # it is about something else
+        return text  # the remark is about something else
     condition = _CONDITION.fullmatch(text[match.end() :])
     said = all(map(_SAYS_NOTHING.fullmatch, _WORD_OF_REMARK.findall(remark := text[match.start() :])))
     if condition is None and (not said or _RESTRICTS.search(remark)):

@@ -1,4 +1,4 @@
-"""Expansion of plus-minus signs into the values that they stand for."""
+"""Expands plus-minus signs into the values that they denote."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _MAX_FREE_SIGNS = 3
 
 
 def expand_signs(node: Node) -> Node:
-    """Expand every plus-minus into two values; all such signs within one item make the same choice."""
+    """Expand every plus-minus into two values; all such signs within one item are chosen alike."""
     if isinstance(node, ListOf | SetOf):
         if len(node.items) > _MAX_SIGNED_ITEMS:
             return node
@@ -41,7 +41,7 @@ def _both_signs(node: Node) -> tuple[Node, ...]:
 
 
 def _signs_are_free(node: Add) -> bool:
-    """Whether two or three terms of a sum have a plus-minus, chosen independently; a minus-plus would link them."""
+    """Whether two or three terms of a sum have a plus-minus whose signs are independent; a minus-plus would link them."""
     signed = [term for term in node.terms if any(isinstance(subtree, PlusMinus) for subtree in walk(term))]
     signs = {subtree.sign for term in signed for subtree in walk(term) if isinstance(subtree, PlusMinus)}
     return 2 <= len(signed) <= _MAX_FREE_SIGNS and signs == {1}

@@ -1,4 +1,4 @@
-"""Values with units, percent and degree signs, bases and currencies, and times of day."""
+"""Reads values with units, percent and degree signs, bases and currencies, and times of day."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def quantity(parser: Expressions) -> Node:
 
 
 def _smaller_units(parser: Expressions, node: Node) -> Node:
-    """Extend a quantity by those in smaller units that follow: `3 ft 2 in`."""
+    """Extend a quantity by the quantities in smaller units that follow: `3 ft 2 in`."""
     start = parser.index
     parser.accept(".")
     if not (isinstance(node, Quantity) and parser.token.kind == "number"):
@@ -54,7 +54,7 @@ def _smaller_units(parser: Expressions, node: Node) -> Node:
 
 
 def _clock(parser: Expressions) -> Clock | None:
-    """Parse a time of day; None if there is none here."""
+    """Parse a time of day; None if none starts here."""
     hour, colon, minute = parser.token, parser.ahead(), parser.ahead(2)
     if not (hour.kind == "number" and hour.text.isdigit() and len(hour.text) <= 2 and int(hour.text) <= 24):
         return None
@@ -74,7 +74,7 @@ def _clock(parser: Expressions) -> Clock | None:
 
 
 def _with_words(parser: Expressions, node: Node) -> Node:
-    """Apply the words after a value: a part, a multiple, percent, a base, a unit."""
+    """Apply the words after a value, which name a part, a multiple, a percentage, a base or a unit."""
     word = parser.token.text.lower()
     if word in FRACTION_WORDS:
         parser.take()
@@ -124,7 +124,7 @@ def _skip_of(parser: Expressions) -> None:
 
 
 def _ends_units(parser: Expressions) -> bool:
-    """Whether the word here is not part of a unit: it joins, relates, or starts something else."""
+    """Whether the current word is not part of a unit: it joins, relates, or starts another construct."""
     word = parser.token.text.lower()
     before = parser.tokens[parser.index - 1]
     after = parser.ahead()
@@ -159,7 +159,7 @@ def temperature(parser: Expressions, node: Degrees) -> Node:
 
 
 def currency(parser: Expressions) -> Node:
-    """Parse an amount after the sign of its currency."""
+    """Parse a currency sign and the amount after it."""
     sign = parser.take().text.lstrip("\\")
     return Quantity(parser.signed_factor(), UNITS[sign])
 
@@ -168,7 +168,7 @@ def _unit_named(words: list[UnitWord]) -> Unit:
     """The unit or counted noun that the words after a number name.
 
     Raises:
-        UnreadableError: If they name neither.
+        UnreadableError: If the words name neither.
     """
     unit = read_unit(tuple(words))
     if unit is None:

@@ -31,10 +31,10 @@ class ParsedAnswer:
 def read(
     text: str, *, thousands: bool = True, decimal_comma: bool = False, vectors: frozenset[str] = frozenset()
 ) -> ParsedAnswer:
-    """Read an answer with the settings of `parse`; short ones are cached.
+    """Read an answer with the settings of `parse`; short answers are cached.
 
     Raises:
-        UnreadableError: If it cannot be read.
+        UnreadableError: If the answer cannot be read.
     """
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")

@@ -1,10 +1,10 @@
 r"""Answers that mix words and mathematics, and answers in numbered parts.
 
 A sentence such as `\text{increasing on }(0,\frac12)` is read as a sequence of words and formulas. Two sentences are the same
-answer if their words are the same and their formulas are equal, so no list of words decides what a sentence means. Words
+answer if their words are the same and their formulas are equal, so that no list of words decides what a sentence means. Words
 without formulas are `Words`, which are compared as text.
 
-An answer `(a) 2 (b) 3` is read in parts, so that neither letter becomes a factor.
+An answer such as `(a) 2 (b) 3` is read in parts, so that the letters do not become factors.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from verifiers.math.tree import ListOf, Node, Relation, Sentence, Symbol, Words,
 from verifiers.math.vocabulary import FUNCTIONS, RELATIONS, SIGNS_OF_STATEMENTS
 
 FormulaReader = Callable[[list[Token]], Node]
-"""Reads the tokens of one formula or one part, the last of which is the end token."""
+"""Reads the tokens of one formula or one part; the last token is the end token."""
 
 _PUNCTUATION = frozenset((",", ";", ":", ".", "'", '"', "`", "!", "?", "*", "**", "\\\\"))
 _OPENING, _CLOSING = frozenset("(["), frozenset(")]")
@@ -108,12 +108,12 @@ def _one_sentence(tokens: list[Token], read: FormulaReader) -> Node:
 
 
 def says_something(tokens: list[Token]) -> bool:
-    """Whether the tokens contain a word, or a sign that is read as one."""
+    """Whether the tokens contain a word, or a sign that is read as a word."""
     return any(_says(tokens, index) for index in range(len(tokens)))
 
 
 def _says(tokens: list[Token], index: int) -> bool:
-    """Whether a token is a word, and not the name of an environment."""
+    """Whether a token is a word but not the name of an environment."""
     token = tokens[index]
     if token.kind == "word":
         return not (index > 1 and tokens[index - 1].text == "{" and tokens[index - 2].text in ("begin", "end"))
@@ -129,7 +129,7 @@ def _says(tokens: list[Token], index: int) -> bool:
 
 
 def _is_below(tokens: list[Token], index: int) -> bool:
-    """Whether an arrow is in braces, as below a limit."""
+    """Whether an arrow is in braces, as in the subscript of a limit."""
     before = [token.text for token in tokens[:index]] if tokens[index].text == "to" else []
     return before.count("{") > before.count("}")
 
@@ -139,7 +139,7 @@ def _text(tokens: list[Token]) -> str:
 
 
 def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
-    """The tokens between two words, without punctuation around them and hyphens to the words."""
+    """The tokens between two words, without surrounding punctuation and without hyphens that link them to the words."""
     while run and (run[0].text in _PUNCTUATION or (run[0].text == "-" and behind_word and not run[0].spaced)):
         run = run[1:]
     run = _without_punctuation(run)
@@ -151,17 +151,17 @@ def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
 
 
 def _without_punctuation(run: list[Token]) -> list[Token]:
-    """Tokens without final punctuation, which includes a hyphen, but not a factorial or a prime."""
+    """Tokens without final punctuation; this includes a hyphen, but not a factorial or a prime."""
     while run and ((run[-1].text == "-" and len(run) > 1) or run[-1].text in _PUNCTUATION - {"!", "'"}):
         run = run[:-1]
     return run
 
 
 def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
-    """A formula; signs and letters that don't form one, such as an arrow or the index of a word, as they are.
+    """Read a formula; signs and letters that form none, such as an arrow or the index of a word, are kept as words.
 
     Raises:
-        UnreadableError: If it contains something with a value, which would have to be compared.
+        UnreadableError: If unreadable tokens include something with a value, which would have to be compared.
     """
     try:
         return read([*run, _END])
@@ -180,7 +180,7 @@ def _has_meaning(token: Token) -> bool:
 
 
 def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
-    """The parts of an answer that starts with the first of several bracketed letters or numbers, named by these.
+    """The parts of an answer that starts with the first of several bracketed letters or numbers, named by these marks.
 
     Raises:
         UnreadableError: If a part cannot be read.
@@ -200,7 +200,7 @@ def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
 
 
 def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
-    """Each bracketed letter or number, set off by spaces or as text: its name, its start, and the index after it."""
+    """Each bracketed letter or number that spaces or a text command set off: its name, its start, and the index after it."""
     marks: list[tuple[str, int, int]] = []
     for end, token in enumerate(tokens[:-1]):
         as_text = end > 1 and tokens[end - 1].kind == "word" and tokens[end - 2].text == "("

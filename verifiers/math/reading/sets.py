@@ -14,7 +14,7 @@ _WHOLE_NUMBERS = {
     ("_", "0"): "Z>=0",
     ("_", "{", "0", "}"): "Z>=0",
 }
-"""Marks of the natural numbers that say whether 0 is one of them."""
+"""Marks on the natural numbers that state whether 0 is included."""
 _NUMBER_SETS = frozenset("RZNQC")
 _HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
 
@@ -24,7 +24,7 @@ def set_braces(parser: Expressions) -> Node:
     parser.take()
     if parser.accept("\\}"):
         return NamedSet("empty")
-    bars, parser.bars = parser.bars, 1  # a bar here is a separator, and opens nothing
+    bars, parser.bars = parser.bars, 1  # a bar inside is a separator, and opens nothing
     inside = _listing_of_set(parser)
     parser.bars = bars
     if parser.accept("|", ":"):
@@ -36,7 +36,7 @@ def set_braces(parser: Expressions) -> Node:
 
 
 def _listing_of_set(parser: Expressions) -> Node:
-    """Parse the items of a set; a colon after the first is the bar of a set-builder, not a ratio."""
+    """Parse the items of a set; a colon after the first item is the bar of a set-builder, not a ratio."""
     items = [_relation_of_set(parser)]
     while parser.joiner() is not None:
         items.append(_relation_of_set(parser))
@@ -54,7 +54,7 @@ def _relation_of_set(parser: Expressions) -> Node:
 
 
 def number_set(parser: Expressions) -> Node:
-    """Parse a set of numbers in blackboard bold, possibly with the sign of one half of it."""
+    """Parse a set of numbers in blackboard bold, possibly with the sign that selects its positive or negative half."""
     parser.take()
     braced = parser.accept("{")
     name = parser.take().text
@@ -70,7 +70,7 @@ def number_set(parser: Expressions) -> Node:
 
 
 def _sign_of_half(parser: Expressions) -> str | None:
-    """Consume the script of a set of numbers that is the sign of its half; None if there is none."""
+    """Consume the script of a set of numbers if it is the sign of a half; None if it is not."""
     if not parser.at("^", "_"):
         return None
     braced = parser.ahead().text == "{"

@@ -1,4 +1,4 @@
-"""Typography that means nothing, and rare spellings of TeX and plain text, which are replaced by usual ones."""
+"""Removes typography without meaning, and replaces rare spellings of TeX and plain text by usual spellings."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from verifiers.math.vocabulary import FUNCTIONS
 
 
 def _roman_group(match: re.Match[str]) -> str:
-    r"""TeX's font switches as commands with an argument: `{\\rm cm}` and `\\rm cm` as `\\mathrm{cm}`."""
+    r"""Write TeX's font switches as commands with an argument: `{\\rm cm}` and `\\rm cm` as `\\mathrm{cm}`."""
     content = match[2] if match[1] else match[4]
     return r"\mathrm" if content is None else rf"\mathrm{{{content}}}"
 
@@ -20,7 +20,7 @@ def _micro_unit(match: re.Match[str]) -> str:
 
 
 def _counted_choices(match: re.Match[str]) -> str:
-    r"""Combinations as `\\binom`, permutations as a quotient of factorials."""
+    r"""Write combinations as `\\binom`, and permutations as a quotient of factorials."""
     upper, lower = match[1] or match[2], match[5] or match[6]
     if "C" in (match[3], match[4]):
         return rf"\binom{{{upper}}}{{{lower}}}"
@@ -28,12 +28,12 @@ def _counted_choices(match: re.Match[str]) -> str:
 
 
 def _all_but(match: re.Match[str]) -> str:
-    """All real numbers except some, with words set as text."""
+    """Write "all real numbers except" some as plain TeX, without text commands."""
     return plain_tex(match[1].strip() + " " + match[2].strip(" $"))
 
 
 def _with_round_brackets(match: re.Match[str]) -> str:
-    """Intervals with open ends written as outward brackets."""
+    """Write intervals whose open ends are outward brackets with round brackets."""
     return re.sub(
         r"([][])\s*([^][,;]+[,;][^][,;]+?)\s*([][])",
         lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}",
@@ -42,12 +42,12 @@ def _with_round_brackets(match: re.Match[str]) -> str:
 
 
 def _degrees(match: re.Match[str]) -> str:
-    """Degrees with minutes and seconds of arc as degrees."""
+    """Write degrees with minutes and seconds of arc as a sum in degrees."""
     return rf"({match[1]}+{match[2]}/60+{match[3] or 0}/3600)^\circ"
 
 
 def _called(match: re.Match[str]) -> str:
-    r"""An operator as a word before its argument in brackets, as in `\\text{dim}(V)=`, unless it is a known function."""
+    r"""Write an operator as a word before its argument in brackets, as in `\\text{dim}(V)=`, unless it is a known function."""
     name, argument = match[1] or match[2], match[3]
     return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
 
@@ -67,7 +67,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ("\\", r"\\\\\s*\[\s*-?[0-9.]+\s*(?:pt|em|ex|mm|cm)\s*\]", r"\\\\"),
     ("mathbb", r"\\mathbb\s*\{?\s*([EP])\s*\}?", r"\1"),  # a probability or an expectation, not a set
     ("\\", r"\{\s*\\(rm|it|sf)\b\s*([^{}]*)\}|\\(rm|it|sf)\b\s*(?:(?=\{)|([A-Za-z]+))", _roman_group),
-    # The name of a value, which the answer begins with: brackets around its argument, and a trace without its typography.
+    # The name of a value at the start of an answer: its argument gets brackets, and a trace loses its typography.
     (
         "[",
         r"^((?:\\(?:operatorname|mathrm|mathsf|mathit|text)\*?\s*\{\s*)?[A-Za-z]{1,4}(?:\s*\})?)\s*(?:\\left\s*)?\[([^][=]*?)(?:\\right\s*)?\](?=\s*=)",
@@ -89,7 +89,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r", \1\\in\\mathbb{Z}",
     ),
     *((ending, rf"\b({_MONTHS} [0-9]{{1,2}}){ending}\b", r"\1") for ending in ("st", "nd", "rd", "th")),
-    # A unit only if it is upright, or separate from its number.
+    # Read as a unit only if upright, or separate from its number.
     (
         "\\mu",
         r"(?<=[0-9}])(?P<gap>(?:\s|\\[ ,;:]|~|\\text\s?\{\s?\}){0,4})\\mu\s{0,3}"
@@ -97,7 +97,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         _micro_unit,
     ),
     ("\\frac", rf"\\frac\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}\s*\{{\s*({_UPRIGHT_UNIT})\s*\}}", r"\1/\2"),
-    # An integral with its differential in the numerator after its sign.
+    # An integral whose differential is in the numerator after the integral sign.
     (
         "\\int",
         r"(\\int\s*(?:[_^]\s*(?:\{[^{}]*\}|\\?\w+)\s*){0,2})\\frac\s*\{([^{}]*?)d\s?([a-z])\s*\}\s*\{((?:[^{}]|\{[^{}]*\})*)\}",
@@ -131,7 +131,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"([<>]|\\[lg]eq?(?:slant)?(?![A-Za-z]))([^<>]*?)\\cap(?=\s*[A-Za-z]\s*(?:[<>]|\\[lg]e))",
         r"\1\2\\text{ and }",
     ),
-    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # as TeX reads it
+    ("_", r"(\\log\s*_\s*)([0-9])([0-9]+)(?=\s*(?:$|[-+=,)}]))", r"\1{\2}\3"),  # TeX reads one digit
     ("]", r"^[^][()]*\].*", _with_round_brackets),  # intervals such as ]0,1[
     ("[", r".*\[[^][()]*$", _with_round_brackets),
     ("(", r"\(\s*or\s+([^()]*)\)$", r" or \1"),
@@ -139,7 +139,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         "(",
         r"(?<=[0-9}%])[\s$]+\([\s$]*([0-9]*\.[0-9]+|[0-9]+/[0-9]+|[0-9.]+(?=\s?\\?%))(\s?\\?%)?[\s$]*\)$",
         r" or \1\2",
-    ),  # no factor
+    ),  # not a factor
     ("(", rf"\(\s*{_ABOUT}([^()]*)\)$", r"\\approx \1"),
     ("or ", rf",?\s*\bor\s+{_ABOUT}", r"\\approx "),
     ("circ", r"\^\s*\{\s*\\circ\s*\}", r"^\\circ "),
@@ -154,7 +154,7 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"\\math(?:rm|it)\s*(?:\{\s*d\s*\}|d(?=\s*[A-Za-z](?![A-Za-z])))\s*(?=[A-Za-z\\{}^])",
         "d ",
     ),  # a differential
-    # A name, in which nothing must cancel.
+    # A name, in which nothing may cancel.
     (
         "\\frac",
         r"\\frac\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}",
@@ -188,8 +188,8 @@ _COMPILED = [(sign, re.compile(pattern, re.DOTALL), replacement) for sign, patte
 
 
 def plain_tex(text: str) -> str:
-    """Text without typography, and with rare spellings replaced by usual ones."""
+    """Text without typography, and with rare spellings replaced by usual spellings."""
     for sign, pattern, replacement in _COMPILED:
-        if sign in text and not (sign == "\\\\" and "\\begin" in text):  # which has rows
+        if sign in text and not (sign == "\\\\" and "\\begin" in text):  # an environment has rows
             text = pattern.sub(replacement, text)
     return text

@@ -1,4 +1,4 @@
-"""Numbers, symbols, calls of functions, and words in the place of a value."""
+"""Reads numbers, symbols, calls of functions, and words in the place of a value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CURRENCY_CODES = frozenset(("usd", "eur", "gbp", "inr", "rs", "jpy"))
 
 
 def number(parser: Expressions) -> Node:
-    """Parse a number, with a fraction after it as a mixed number."""
+    """Parse a number; a fraction after it makes a mixed number."""
     token = parser.take()
     assert token.value is not None
     if not parser.mixed or not token.text.isdigit() or isinstance(token.value, BasedNumber):
@@ -70,7 +70,7 @@ def _conditioned(parser: Expressions, name: str) -> Unknown | None:
     if end is None or [token.text for token in parser.tokens[parser.index : end]].count("|") != 1:
         return None
     parser.take()
-    bars, parser.bars = parser.bars, 1  # a bar here is a separator
+    bars, parser.bars = parser.bars, 1  # a bar inside is a separator
     arguments = [parser.listing()]
     parser.expect("|")
     arguments.append(parser.listing())
@@ -80,7 +80,7 @@ def _conditioned(parser: Expressions, name: str) -> Unknown | None:
 
 
 def _extremum(parser: Expressions, value: Unknown) -> Unknown:
-    r"""The maximum or minimum of a function whose value has that index, as in `f(x)_{\max}`; the value without one."""
+    r"""The maximum or minimum of a function whose value has this index, as in `f(x)_{\max}`; the value if it has no index."""
     if not parser.at("_"):
         return value
     name = parser.subscript().removeprefix("_")
@@ -114,7 +114,7 @@ def word(parser: Expressions) -> Node:
 
 
 def _span(inside: Node) -> Unknown:
-    """The span of vectors, which are in a set or in brackets, or of one."""
+    """The span of one vector, or of several in a set or in brackets."""
     listed = isinstance(inside, SetOf | Bracketed) and all(
         isinstance(item, Bracketed | Matrix) for item in inside.items
     )

@@ -43,7 +43,7 @@ class Token:
     value: Node | None = None
     """The value of a number."""
     bold: bool = False
-    """Whether a letter is in bold, as vectors and matrices are."""
+    """Whether the token is a letter in bold, such as a vector or a matrix."""
 
 
 _BRACE = re.compile(r"\\.|[{}]", re.DOTALL)
@@ -114,7 +114,7 @@ class _Tokenizer:
         self.emit("sign", text)
 
     def _dollar(self) -> None:
-        """Read a dollar sign: currency before a number in text without a second one; otherwise a delimiter of mathematics."""
+        """Read a dollar sign: as currency if the text has an odd number of them, otherwise as a delimiter of mathematics."""
         if self.text.replace("\\$", "").count("$") % 2:
             self.emit("sign", "\\$")
         else:
@@ -122,7 +122,7 @@ class _Tokenizer:
 
     def _number(self) -> None:
         before = self.tokens[-1].text if self.tokens else ""
-        raised = before == "^" and self.text[self.position] != "("  # then an index belongs to the base
+        raised = before == "^" and self.text[self.position] != "("  # an index then belongs to the base
         number = None if raised else based_literal(self.text, self.position)
         number = number or literal(
             self.text,
@@ -185,7 +185,7 @@ class _Tokenizer:
         return (below or _ends_value(self.tokens[-1])) and _ENDS_UNIT.match(self.text, self.position) is not None
 
     def _symbols(self, run: str) -> None:
-        """Split a run of letters into a known function or name at its end and one symbol for each other letter."""
+        """Split a run of letters into a known function or name at its end, and a symbol for each other letter."""
         for name in ("sqrt", "pi", "sin", "cos", "tan", "log", "ln"):
             if run.endswith(name) and 0 < len(run) - len(name) <= 2:
                 self._symbols(run[: -len(name)])
@@ -215,11 +215,11 @@ class _Tokenizer:
             self.emit("command", name)
 
     def _silent(self, name: str) -> None:
-        r"""Skip typography; only `\\left|` and `\\right|` show whether a bar opens or closes."""
+        r"""Skip typography; only `\\left|` and `\\right|` matter, since they show whether a bar opens or closes."""
         if name in BOLD_COMMANDS:
             letters = _BOLD_LETTERS.match(self.text, self.position)
             self.bold_end = letters.end() if letters is not None else 0
-            if letters is not None and letters[1] is not None:  # which may have scripts and arguments
+            if letters is not None and letters[1] is not None:  # the letter may have scripts and arguments
                 self.position = letters.end()
                 self.emit("symbol", letters[1])
             return
@@ -263,7 +263,7 @@ class _Tokenizer:
         return before.kind == "word" or joined or (before.kind != "symbol" and _ends_value(before))
 
     def _upright_content(self, name: str) -> str:
-        """The argument: a group, or without braces a name (TeX would take only one letter) or one letter."""
+        """The argument: a group in braces; without braces, a name (TeX would take only its first letter) or one letter."""
         start = self.text.find("{", self.position)
         if start >= 0 and not self.text[self.position : start].strip(" *"):
             end = self._closing_brace(start)
@@ -292,7 +292,7 @@ def _ends_value(token: Token) -> bool:
 
 
 def _roman(token: Token, *, may_be_unit: bool) -> list[Token]:
-    """Upright letters as a function, a constant or symbols, of which two may be a product; words and units as they are."""
+    """Read upright letters as a function, a constant or symbols (two may be a product); words and units are unchanged."""
     text = token.text
     if token.kind != "word" or (may_be_unit and text in UNITS):
         return [token]
@@ -310,7 +310,7 @@ def _is_word(run: str, before: list[Token], *, spaced: bool, raised: bool) -> bo
     if run.isupper() and len(run) == 2 and before and before[-1].text == "{":
         return False  # a segment, as in `\\frac{NO}{BO}`
     counted = spaced and bool(before) and before[-1].kind == "number" and _SYLLABLE.fullmatch(run) is not None
-    name = len(run) > 2 and run.istitle() and not raised  # unlike `Cxe^x`
+    name = len(run) > 2 and run.istitle() and not raised  # `Cxe^x` is not a name
     if (
         counted
         or name
@@ -342,7 +342,7 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
     text = to_ascii(text.replace("\\pounds", "£"))
     if len(text) > MAX_LENGTH:
         raise UnreadableError(f"{len(text)} characters; at most {MAX_LENGTH} are read")
-    if not text.isdecimal():  # as most answers are
+    if not text.isdecimal():  # most answers are decimal
         text = plain_tex(in_digits(text))
     tokens = _Tokenizer(text, thousands=thousands, decimal_comma=decimal_comma, prose=False).read()
     tokens.append(Token("end", ""))
@@ -350,7 +350,7 @@ def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) 
 
 
 def _subscripts_first(tokens: list[Token]) -> list[Token]:
-    """Tokens with every subscript before the superscript next to it, since `v^2_0` is `v_0^2`."""
+    """Put every subscript before the superscript next to it, since `v^2_0` means `v_0^2`."""
     index = 0
     while index < len(tokens):
         middle = _end_of_script(tokens, index) if tokens[index].text == "^" else index

@@ -1,7 +1,7 @@
 r"""Vectors, matrices and figures named by letters: non-commuting products, component form, names of angles.
 
-An answer may omit the marks of a vector (`\vec a`, bold). Names whose order matters on one side are therefore read as those
-of vectors on both.
+An answer may omit the marks of a vector (`\vec a`, bold). Names whose order matters on one side are therefore read as names of
+vectors on both sides.
 """
 
 from __future__ import annotations
@@ -90,13 +90,13 @@ def figure(shape: str, letters: list[str]) -> Symbol:
 
 
 def ordered_names(node: Node) -> frozenset[str]:
-    """The names of vectors and matrices whose products do not commute: the other side may omit their marks."""
+    """The names of vectors and matrices in products that do not commute; the other side may omit their marks."""
     products = [subtree for subtree in walk(node) if isinstance(subtree, Unknown) and subtree.name in (CROSS, MATRIX)]
     return frozenset().union(*map(symbols, products))
 
 
 def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer in a common form: figures as letters and vectors as coordinates, if one of them has these."""
+    """A gold and an answer in a common form: figures become letters, and vectors coordinates, if the other has these."""
     figures = [any(map(_is_figure, walk(node))) for node in (gold, answer)]
     if figures[0] != figures[1] and symbols(gold) and symbols(answer):
         gold, answer = rewrite(gold, _letters), rewrite(answer, _letters)
@@ -122,7 +122,7 @@ def _dimension(node: Node) -> int:
 
 
 def _as_coordinates(node: Node, dimension: int) -> Node:
-    """A vector written with unit vectors, in coordinates; the imaginary unit alone is not one."""
+    """Write a vector given by unit vectors in coordinates; the imaginary unit alone is not a vector."""
     axes = {_axis(subtree) for subtree in walk(node)} - {-1}
     if _dimension(node) or not axes & {1, 2} or max(axes) >= dimension or dimension > len(_AXES):
         return node

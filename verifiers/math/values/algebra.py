@@ -39,7 +39,7 @@ class AlgebraTimeoutError(TimeoutError):
     def __init__(self, message: str, *, of_gold: bool = False) -> None:
         super().__init__(message)
         self.of_gold = of_gold
-        """Whether the evaluation of the gold alone did so."""
+        """Whether the evaluation of the gold alone exceeded them."""
 
 
 class AlgebraBrokenError(RuntimeError):
@@ -53,7 +53,7 @@ class AlgebraWorker:
 
     Args:
         deadline_s: Seconds of processor time for one comparison.
-        memory_mib: Limit on the process's address space.
+        memory_mib: Limit on the process's address space, in MiB.
     """
 
     def __init__(self, *, deadline_s: float, memory_mib: int) -> None:
@@ -65,7 +65,7 @@ class AlgebraWorker:
 
         Raises (from the function):
             UndecidedError: If SymPy cannot decide, or has no counterpart for a part of the expressions.
-            AlgebraTimeoutError: If it took too long or too much memory.
+            AlgebraTimeoutError: If the comparison took too long or too much memory.
             AlgebraBrokenError: If the process cannot start.
         """
         spent = 0.0
@@ -81,7 +81,7 @@ class AlgebraWorker:
         return equal
 
     def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
-        """Whether two expressions are equal, and the seconds of processor time it took."""
+        """Whether two expressions are equal, and the seconds of processor time that the comparison took."""
         request = [_plain_data(gold), _plain_data(answer)]
         if any(_is_hopeless(subtree) for node in (gold, answer) for subtree in walk(node)):
             raise UndecidedError("a long sum or product without a closed form")
@@ -103,12 +103,12 @@ class AlgebraWorker:
 
     @property
     def wall_s(self) -> float:
-        """Seconds of wall-clock time after which a comparison ends at the latest."""
+        """Maximum wall-clock time of a comparison, in seconds."""
         return _wall_s(self._deadline_s)
 
     def prepare(self) -> None:
         """Start the process in the background."""
-        with contextlib.suppress(WorkerStartError):  # which is reported when it is needed
+        with contextlib.suppress(WorkerStartError):  # reported when the process is needed
             self._worker.prepare()
 
 
@@ -117,7 +117,7 @@ def _wall_s(seconds: float) -> float:
 
 
 def _is_hopeless(node: Node) -> bool:
-    """Whether a node is a series that no cheaper method decided, of a kind that usually has no closed form."""
+    """Whether a node is a series of a kind that usually has no closed form; no cheaper method decided it."""
     if not isinstance(node, Series) or indexes_names(node):
         return isinstance(node, Series)
     index = {Symbol(node.index), Constant(node.index)}

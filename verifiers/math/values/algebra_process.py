@@ -34,9 +34,9 @@ FUNCTIONS = {
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer two trees and a limit in seconds with true, false, or the reason for neither, and the seconds taken.
+    """Answer each request (two trees, a limit in seconds) with true, false, or the reason for neither, and the seconds taken.
 
-    A space before the reply says that the first tree has been evaluated.
+    A space before the reply shows that the first tree has been evaluated.
     """
     import sympy  # type: ignore[import-untyped]  # SymPy has no types
 
@@ -52,7 +52,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 
 class _Algebra:
-    """SymPy objects from trees in plain data."""
+    """Builds SymPy objects from trees in plain data."""
 
     def __init__(self, sympy: Any) -> None:
         self.sympy = sympy
@@ -66,7 +66,7 @@ class _Algebra:
             return f"{type(error).__name__}: {error}"[:300]
 
     def evaluated(self, data: list[Any]) -> Any:
-        """The value of an expression; that of a series where it converges."""
+        """The value of an expression; for a series, its value where it converges."""
         sympy = self.sympy
 
         def converges(value: Any) -> bool:
@@ -135,9 +135,9 @@ class _Algebra:
         return (self.sympy.Sum if kind == "sum" else self.sympy.Product)(summand, bounds)
 
     def _infinite_product(self, factor: Any, index: Any, lower: Any) -> Any:
-        """An infinite product of a rational function of its index, by gamma functions of its zeros and poles.
+        """An infinite product of a rational function of its index, expressed by gamma functions of the zeros and poles.
 
-        It converges if zeros and poles have equal number and sum (Whittaker and Watson 1927, section 12.13).
+        It converges if zeros and poles are equal in number and in sum (Whittaker and Watson 1927, section 12.13).
         """
         sympy = self.sympy
         above, below = (sympy.Poly(polynomial, index) for polynomial in sympy.fraction(sympy.cancel(factor)))

@@ -86,23 +86,23 @@ class Coordinates(Protocol):
 
 @dataclass(slots=True)
 class Point:
-    """A point at which an expression is evaluated, and what happened there."""
+    """A point at which an expression is evaluated, with notes on the evaluation."""
 
     context: Any
     sample: int
     coordinates: Coordinates
     branched: bool = field(default=False)
-    """Whether an even root or a logarithm of a negative number was taken, so that the value depends on a branch."""
+    """Whether the even root or the logarithm of a negative number was taken, so that the value depends on a branch."""
     amplification: Value = field(default=1)
-    """The factor by which sums have increased relative errors."""
+    """Factor by which sums have increased the relative error."""
     cancelled: Value = field(default=0)
     """The largest term of a sum in which nearly all digits cancelled: its error is absolute."""
     uneven: bool = field(default=False)
-    """Whether a term was added that is too small to be visible beside another."""
+    """Whether a term was added that is too small to be visible next to another term."""
 
     @property
     def visible_bits(self) -> int:
-        """The binary orders of magnitude by which values may differ and both remain visible."""
+        """Number of binary orders of magnitude by which two values may differ and both remain visible in a sum."""
         return int(self.context.prec * _VISIBLE)
 
     def coordinate(self, name: str) -> Value:
@@ -114,8 +114,8 @@ def evaluate(node: Node, point: Point) -> Value:
     """The value of an expression at a point.
 
     Raises:
-        NotExactError: If a part of it has no numeric meaning, or an argument exceeds the bounds.
-        UndefinedError: If it has no value at the point.
+        NotExactError: If a part of the expression has no numeric meaning, or an argument exceeds the bounds.
+        UndefinedError: If the expression has no value at the point.
     """
     read = _EVALUATE.get(type(node))
     if read is None:

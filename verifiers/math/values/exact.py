@@ -1,4 +1,4 @@
-"""Exact arithmetic on trees: the rational values of constants, within bounds, and the work that a comparison may take."""
+"""Exact arithmetic on trees: the rational values of constants within bounds, and a limit on the work of a comparison."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ MAX_TERMS = 500
 MAX_EXACT_TERMS = 2000
 """Longest sum or product that is evaluated term by term with integers and rationals."""
 MAX_WORK = 20_000
-"""Work for one comparison, in units of about 5 microseconds."""
+"""Maximum work of a comparison, in units of about 5 microseconds."""
 WORK_OF_SEQUENCES = 80_000
-"""More of it for a comparison of integrals, series or limits."""
+"""Additional work that a comparison of integrals, series or limits may take."""
 
 
 class NotExactError(ArithmeticError):
@@ -53,7 +53,7 @@ class UndefinedError(ArithmeticError):
 
 
 class _Work(threading.local):
-    """The work that this thread has spent on the current comparison; a count, so that verdicts do not depend on the clock."""
+    """The work that this thread has spent on the current comparison, counted so that verdicts do not depend on the clock."""
 
     spent = 0
     allowed = MAX_WORK
@@ -76,7 +76,7 @@ def spend(units: int) -> None:
     """Count work.
 
     Raises:
-        TooLargeError: If the comparison has used up what it is allowed.
+        TooLargeError: If the comparison has used up its allowed work.
     """
     _work.spent += units
     if _work.spent > _work.allowed:
@@ -108,7 +108,7 @@ def integer_value(node: Node) -> int:
     """The exact value of a constant integer expression.
 
     Raises:
-        NotExactError: If the value is not an integer, or as for `rational_value`.
+        NotExactError: If the value is not an integer, or `rational_value` raises it.
         UndefinedError: If there is no value.
     """
     value = rational_value(node)
@@ -140,7 +140,7 @@ def _quotient(node: Divide) -> Fraction:
 
 
 def rational_power(base: Fraction, exponent: Fraction) -> Fraction:
-    """A rational power that is rational; odd roots of negative numbers are the real ones.
+    """The power of a rational number if it is rational; odd roots of negative numbers are the real roots.
 
     Raises:
         NotExactError: If the power is irrational or exceeds `MAX_BITS`.
@@ -159,10 +159,10 @@ def rational_power(base: Fraction, exponent: Fraction) -> Fraction:
 
 
 def exact_root(value: Fraction, degree: int) -> Fraction:
-    """The real root of a rational number, if it is rational.
+    """The real root of a rational number, if the root is rational.
 
     Raises:
-        NotExactError: If it is not.
+        NotExactError: If the root is not rational.
     """
     if degree < 1 or degree > 10_000 or (value < 0 and degree % 2 == 0):
         raise NotExactError("no real root")
@@ -207,8 +207,8 @@ def natural(value: Fraction, limit: int) -> int:
     """A value as an integer from 0 to a limit.
 
     Raises:
-        UndefinedError: If it is not a natural number.
-        NotExactError: If it is beyond the limit.
+        UndefinedError: If the value is not a natural number.
+        NotExactError: If the value is above the limit.
     """
     if value.denominator != 1 or value < 0:
         raise UndefinedError("not a natural number")
@@ -222,7 +222,7 @@ def _integers(*values: Fraction) -> list[int]:
 
 
 def _logarithm(value: Fraction, base: Fraction = Fraction(10)) -> Fraction:
-    """A logarithm that is an integer."""
+    """The logarithm of a rational number, if it is an integer."""
     if value <= 0 or base <= 0 or base == 1:
         raise UndefinedError("a logarithm outside its domain")
     if value == 1:
@@ -263,7 +263,7 @@ def series_values(node: Series) -> range:
     """The indices of a finite sum or product.
 
     Raises:
-        NotExactError: If a bound is not a constant integer, or there are more than `MAX_EXACT_TERMS`.
+        NotExactError: If a bound is not a constant integer, or there are more than `MAX_EXACT_TERMS` terms.
     """
     lower, upper = integer_value(node.lower), integer_value(node.upper)
     if upper - lower >= MAX_EXACT_TERMS:
@@ -272,9 +272,9 @@ def series_values(node: Series) -> range:
 
 
 def substitute(node: Node, name: str, value: Node) -> Node:
-    """The expression with a symbol replaced, by an integer also as an index: the `n` of `a_n`.
+    """The expression with a symbol replaced; an integer also replaces it as an index: the `n` of `a_n`.
 
-    An index named `i` or `e` appears in the tree as the constant.
+    An index named `i` or `e` appears in the tree as the constant of this name.
     """
     integer = value.value if isinstance(value, Number) and value.value.denominator == 1 else None
 
@@ -289,7 +289,7 @@ def substitute(node: Node, name: str, value: Node) -> Node:
 
 
 def indexes_names(node: Series) -> bool:
-    """Whether the index is that of names, such as the coefficients `a_n`, whose values are not known."""
+    """Whether the index occurs as the index of names, such as the coefficients `a_n`, whose values are not known."""
     return any(name.endswith(f"_{node.index}") for name in symbols(node.body))
 
 

@@ -1,17 +1,17 @@
-"""Approximations that distinguish integrals, infinite series, infinite products and limits from a wrong value.
+"""Approximations that distinguish integrals, infinite series, infinite products and limits from wrong values.
 
-Computer algebra may take its whole deadline to compare one of them with a wrong number, and many integrals have no
-antiderivative that it would find. Each is therefore approximated, with a reach outside of which its value cannot lie:
+Computer algebra may take its whole deadline to compare one of these with a wrong number, and for many integrals it finds no
+antiderivative. Each of them is therefore approximated, with a reach outside of which its value cannot lie:
 
-* A definite integral is computed by two rules with different points, tanh-sinh and Gauss-Legendre. Their difference is taken
-  as their error, and the reach is a large multiple of that.
-* For a series, a product or a limit, three members of the sequence are computed, each much further on than the last. If the
-  second step is smaller than the first by the factor r, a sequence that continues like this ends within step * r / (1 - r).
-  The reach is `_MARGIN` times that, because r may still grow: 10 times covers terms as slow as 1 / (n log(n)^2), whose sums
-  are the slowest in print.
+* A definite integral is computed by two rules with different points, tanh-sinh and Gauss-Legendre. The difference of the two
+  results is taken as their error, and the reach is a large multiple of this error.
+* For a series, a product or a limit, three members of the sequence are computed, each much later in the sequence than the one
+  before. If the second step is smaller than the first by the factor r, a sequence that continues in this way ends within a
+  distance of step * r / (1 - r). The reach is `_MARGIN` times this distance, because r may still grow. A factor of 10 covers
+  terms that fall as slowly as 1 / (n log(n)^2), whose sums are the slowest in print.
 
-A value out of reach is rejected; no value is ever accepted. An error costs one correct answer, and needs a smooth sequence
-that turns around after its 400th member. Steps (`floor`, `gcd`) in sequences are left to computer algebra.
+A value out of reach is rejected; no value is ever accepted here. A wrong rejection costs one correct answer, and requires a
+smooth sequence that turns around after its 400th member. Steps (`floor`, `gcd`) in sequences are left to computer algebra.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ from verifiers.math.values.exact import (
 _DIGITS, _DIGITS_OF_LIMITS = 25, 200
 _RESOLUTION = 1e-7  # relative to the size of the values, or to 1
 _RULES = ("tanh-sinh", "gauss-legendre")
-_DEGREE = 5  # of the finest rule: several hundred points
-_MAX_ERROR = 1e-6  # of the first rule by its own estimate, relative to the size of the integral
-_MARGIN_OF_RULES = 100  # times the difference of the rules
+_DEGREE = 5  # degree of the finest rule, which has several hundred points
+_MAX_ERROR = 1e-6  # maximum error of the first rule by its own estimate, relative to the integral
+_MARGIN_OF_RULES = 100  # the reach, as a multiple of the difference of the rules
 _TERMS = (100, 200, 400)
 _IDLE_TERMS = 40  # at the working precision
-_STEPS = (5, 10, 20)  # decimal places to which a variable approaches its limit
+_STEPS = (5, 10, 20)  # decimal places up to which a variable approaches its limit
 _MARGIN = 10
 _SLOWEST = 0.9  # the largest r of a sequence whose limit can be bounded
 _OF_INTEGERS = frozenset(("factorial", "factorial2", "binomial"))
@@ -82,7 +82,7 @@ def limits_differ(gold: Node, answer: Node) -> bool:
     """Whether two expressions, one of them with an integral, a series or a limit, have clearly different values at a point.
 
     The first point has fractions as coordinates, at which power series converge. The second has small integers, at which
-    expressions with integer parameters have values too.
+    expressions with integer parameters have values, too.
     """
     if not any(map(_is_limit, (*walk(gold), *walk(answer)))):
         return False
@@ -111,7 +111,7 @@ def _placed(node: Node, point: Mapping[str, Node]) -> Node:
 
 
 def _with_own_names(node: Node, free: Collection[str | None]) -> Node:
-    """An expression whose bound variables are spelled like none of the free ones."""
+    """An expression with bound variables renamed, so that none has the name of a free variable."""
 
     def renamed(term: Node) -> Node | None:
         name = bound_name(term)
@@ -126,7 +126,7 @@ def _with_own_names(node: Node, free: Collection[str | None]) -> Node:
 
 
 def _whole_names(node: Node) -> frozenset[str]:
-    """The names that may stand for integers alone: in exponents, in bounds of sums, in functions of integers."""
+    """The names that may denote only integers: names in exponents, in bounds of sums, and in functions of integers."""
     places: list[Node] = []
     for term in walk(node):
         if isinstance(term, Power):
@@ -146,7 +146,7 @@ def _value(node: Node) -> tuple[Value, Value]:
     """The value of an expression, and its maximum error.
 
     Raises:
-        NotExactError: If it does not converge, or as for `evaluate`.
+        NotExactError: If a part does not converge, or `evaluate` raises it.
         UndefinedError: As for `evaluate`.
     """
     known, reaches = _Names(), _Names()
@@ -197,10 +197,10 @@ def _bound(node: Node, point: Point) -> Value:
 
 
 def _settled(node: Node) -> tuple[Value, Value]:
-    """The last member of a sequence, and the maximum distance of the limit from it.
+    """The last computed member of a sequence, and the maximum distance of the limit from this member.
 
     Raises:
-        NotExactError: If the differences do not become smaller, or it contains step functions.
+        NotExactError: If the differences do not become smaller, or the sequence contains step functions.
     """
     if any(isinstance(subtree, Apply) and subtree.name in _STEP_FUNCTIONS for subtree in walk(node)):
         raise NotExactError("a sequence with jumps")
@@ -212,7 +212,7 @@ def _settled(node: Node) -> tuple[Value, Value]:
 
 
 def _partial(node: Series) -> list[Value]:
-    """Sums or products of the first terms; they end early if many terms in a row change nothing."""
+    """Sums or products of the first terms; the computation ends early if many successive terms change nothing."""
     if indexes_names(node):
         raise NotExactError("coefficients that are not known")
     known = _Names()
@@ -235,7 +235,7 @@ def _partial(node: Series) -> list[Value]:
 
 
 def _approached(node: Node) -> list[Value]:
-    """Values ever nearer to the point of a limit; from the right if no side is given: the limit is the same from both."""
+    """Values ever nearer to the point of a limit, from the right if no side is given, since both sides have the same limit."""
     assert isinstance(node, Limit)
     known = _Names()
     point = known.point(_DIGITS_OF_LIMITS)

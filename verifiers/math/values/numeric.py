@@ -1,6 +1,6 @@
-"""High-precision evaluation at several points: proof that two expressions differ, and strong evidence that they are equal.
+"""Evaluates at several points with high precision: proves that expressions differ, or gives strong evidence of equality.
 
-Every value is computed at two precisions; their difference estimates its error, so that cancellation is noticed and not
+Every value is computed at two precisions; their difference estimates its error, so that cancellation is detected and not
 mistaken for equality.
 """
 
@@ -30,15 +30,16 @@ from verifiers.math.values.exact import (
 )
 from verifiers.math.values.sample_points import SamplePoints, is_smooth, sampling_for
 
-_MIN_POINTS = 2  # if others exceeded the bounds
+_MIN_POINTS = 2  # minimum number of points if the others exceed the bounds
 _MIN_INTEGER_POINTS = 3
-_MAX_GAPS, _MAX_JUMPS = 24, 6  # at most so many are examined, spread over all of them
-_JUMP_RESOLUTION = Fraction(1, 1024)  # for real numbers; for integers it is 1
+_MAX_GAPS, _MAX_JUMPS = 24, 6  # maximum numbers to examine, spread over all
+_JUMP_RESOLUTION = Fraction(1, 1024)  # for real numbers; for integers, it is 1
 FILTER_DIGITS = (30, 50)
 CONFIRM_DIGITS = (250, 300)
 DEEP_DIGITS = (8000, 8050)
-"""Where a term is invisible at 300 digits, as 1e-1000 beside 1 is; so precise an evaluation only refuses."""
-_MAX_DEEP_FUNCTIONS = 6  # of both expressions: each takes up to 0.1 s at 8050 digits
+"""Precisions for cases in which a term is invisible at 300 digits, such as 1e-1000 next to 1; these can only reject an
+answer."""
+_MAX_DEEP_FUNCTIONS = 6  # in both expressions together; each takes up to 0.1 s at 8050 digits
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +78,7 @@ def estimate(node: Node, digits: tuple[int, int], sample: int = 0, sampling: Sam
 
 
 def real_value(node: Node, digits: tuple[int, int] = FILTER_DIGITS) -> Value | None:
-    """The value of a real constant to these digits; None for anything else."""
+    """The value of a real constant at this precision; None for anything else."""
     try:
         value = estimate(node, digits).value
     except (NotExactError, UndefinedError):
@@ -86,21 +87,21 @@ def real_value(node: Node, digits: tuple[int, int] = FILTER_DIGITS) -> Value | N
 
 
 def numerically_equal(gold: Node, answer: Node) -> bool | None:
-    """Whether two expressions agree at every point where the gold has a value; None if that cannot be decided.
+    """Whether two expressions agree at every point where the gold has a value; None if this cannot be decided.
 
     Raises:
         TooLargeError: If a value exceeds the bounds.
     """
     ours, theirs = symbols(gold), symbols(answer)
     if theirs - ours and not is_smooth(answer):
-        return False  # a symbol missing from the gold must cancel, which a step or a huge exponent only imitates
+        return False  # a symbol missing from the gold must cancel, which steps and huge exponents only imitate
     constant = not ours and not theirs
     sampling = SamplePoints(count=1) if constant else sampling_for(gold, answer)
     if constant:
         return _agree(gold, answer, FILTER_DIGITS, 0, sampling, branched=True) and _agree(
             gold, answer, CONFIRM_DIGITS, 0, sampling, branched=True
         )
-    for branched in (False, True):  # first where the gold is real, if there is such a point
+    for branched in (False, True):  # first at points where the gold is real, if there are any
         agreed = _points_of_agreement(gold, answer, sampling, branched=branched)
         if agreed is None:
             return False
@@ -129,7 +130,7 @@ def _differ_beside_jumps(gold: Node, answer: Node, sampling: SamplePoints) -> bo
 def _jump(
     value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, Fraction], resolution: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """Two positions within the resolution between which an expression changes, found by bisection."""
+    """Two positions, at most the resolution apart, between which an expression changes; found by bisection."""
     low, high = gap
     while high - low > resolution:
         middle = Fraction(math.floor((low + high) / 2 / resolution)) * resolution
@@ -145,13 +146,13 @@ def _value_at(node: Node, sampling: SamplePoints, position: Fraction) -> Estimat
 
 
 def _changes(value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, Fraction]) -> bool:
-    """Whether an expression has different values at the two ends of a gap; False if one is undefined."""
+    """Whether an expression has different values at the two ends of a gap; False if either is undefined."""
     low, high = map(value, gap)
     return low is not None and high is not None and bool(abs(low.value - high.value) > low.error + high.error)
 
 
 def _points_of_agreement(gold: Node, answer: Node, sampling: SamplePoints, *, branched: bool) -> list[int] | None:
-    """The points at which two expressions are equal to a few digits; None if they differ at one.
+    """The points at which two expressions are equal at low precision; None if they differ at a point.
 
     Raises:
         TooLargeError: If no point could be decided because values exceed the bounds.
@@ -192,7 +193,7 @@ def _agree(
     try:
         actual = estimate(answer, digits, sample, sampling)
     except PoleError:
-        return None if sampling.integers else False  # the gold may be defined where the answer's form is not
+        return None if sampling.integers else False  # the gold may be defined where the answer is not
     except UndefinedError:
         return False
     except TooLargeError:
@@ -215,7 +216,7 @@ def _agree(
 
 
 def _differ_deeply(gold: Node, answer: Node, sample: int, sampling: SamplePoints) -> bool:
-    """Whether two values at one point differ by what only thousands of digits show."""
+    """Whether two values at one point differ by an amount that only thousands of digits show."""
     nodes = [*walk(gold), *walk(answer)]
     functions = [node for node in nodes if isinstance(node, Apply | Power | Unknown | Series)]
     if len(functions) > _MAX_DEEP_FUNCTIONS or any(not _is_deep(node) for node in functions):

@@ -1,9 +1,9 @@
 """Images of expressions in a finite field, which decide identities.
 
-`residue` maps an expression to a prime field by a ring homomorphism: free symbols, pi and e go to fixed pseudo-random
-residues, i to a square root of -1, square roots of integers to consistent square roots. Equal expressions have equal residues,
-so unequal residues prove a difference; equal residues of expressions of the size that is read here prove equality up to a
-probability of error below 2**-90 (Schwartz 1980, Zippel 1979).
+`residue` maps an expression to a prime field by a ring homomorphism: free symbols, pi and e are mapped to fixed pseudo-random
+residues, i to a square root of -1, and square roots of integers to consistent square roots. Equal expressions have equal
+residues, so unequal residues prove a difference; for expressions of the size that is read here, equal residues prove equality
+up to a probability of error below 2**-90 (Schwartz 1980, Zippel 1979).
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from verifiers.math.values.exact import (
     substitute,
 )
 
-# The finite field. PRIME is 1 modulo 8 and modulo every odd prime up to 97, so that by quadratic reciprocity -1, 2 and all
-# of those primes have square roots.
+# The finite field. PRIME is 1 modulo 8 and modulo every odd prime up to 97, so that by quadratic reciprocity -1, 2 and all of
+# these primes have square roots.
 _ODD_PRIMES = (3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97)
 PRIME = 5 * 8 * math.prod(_ODD_PRIMES) + 1
 _LARGEST_TRIAL_DIVISOR = 1000
@@ -61,7 +61,7 @@ def residue(node: Node, sample: int = 0) -> int:
 
     Raises:
         NotExactError: If the homomorphism is not defined for a part of the expression.
-        UndefinedError: If there is no value, such as a division by zero.
+        UndefinedError: If the expression has no value, as in a division by zero.
     """
     read = _RESIDUES.get(type(node))
     if read is None:
@@ -79,7 +79,7 @@ def square_root(value: int) -> int:
     """A square root modulo `PRIME`, by Tonelli and Shanks.
 
     Raises:
-        NotExactError: If there is none.
+        NotExactError: If there is no square root.
     """
     if pow(value, (PRIME - 1) // 2, PRIME) != 1:
         raise NotExactError("no square root in the field")
@@ -100,7 +100,7 @@ def square_root(value: int) -> int:
 
 @functools.lru_cache(maxsize=4096)
 def _integer_square_root(value: int) -> int:
-    """The image of the square root of a positive integer, multiplicative in its prime factors."""
+    """The image of the square root of a positive integer, which is multiplicative in the prime factors."""
     root = 1
     for divisor in (2, *range(3, _LARGEST_TRIAL_DIVISOR, 2)):
         if divisor * divisor > value:
@@ -160,7 +160,7 @@ def _signed_power(base: int, exponent: int) -> int:
 
 
 def _root_residue(radicand: Node) -> int:
-    """The square root of a constant rational number, which for a negative one is a multiple of i."""
+    """The image of the square root of a constant rational number; for a negative number, it is a multiple of i."""
     value = rational_value(radicand)
     if max(abs(value.numerator), value.denominator).bit_length() > 200:
         raise NotExactError("a radicand that is not factored")

@@ -3,12 +3,12 @@
 A few random points distinguish smooth expressions. Expressions with an absolute value, a floor or an even root are piecewise:
 they need points on both sides of every place where a piece may end. Expressions with factorials are defined only at integers.
 
-Two different analytic expressions agree at a random point with probability 0 up to the precision of evaluation. Two
-different step functions agree at most points, so they are compared where off-by-one answers differ: at all small integers,
-beside the powers and multiples at which logarithms and quotients step, and, in one symbol, on both sides of jumps that
-bisection finds between points at which the values differ (`verifiers.math.values.numeric`).
+Two different analytic expressions agree at a random point with probability 0, up to the precision of evaluation. Two different
+step functions agree at most points, so they are compared at points where off-by-one answers differ: at all small integers; next
+to the powers and multiples at which logarithms and quotients step; and, if there is only one symbol, on both sides of jumps
+that bisection finds between points with different values (`verifiers.math.values.numeric`).
 
-Points depend on the order in which symbols occur and not on their letters, so that renaming them changes no verdict. There
+Points depend on the order in which symbols occur and not on their letters, so that renaming symbols changes no verdict. There
 are two exceptions, by convention: `n`, `m`, `k` and `j` in a floor or a ceiling are integers, and `z` and `w` with a modulus
 or a conjugate are complex.
 """
@@ -30,21 +30,21 @@ SAMPLES = 6
 """Number of points for a smooth expression; the last `SIGNED_SAMPLES` of them also have negative coordinates."""
 SIGNED_SAMPLES = 3
 INTEGER_SAMPLES = 12
-"""Number of points with integer coordinates, the first half of them small."""
+"""Number of points with integer coordinates; those in the first half are small."""
 MAX_PIECE_SAMPLES = 24
 MAX_STEP_SAMPLES = 160
 """Maximum number of points for an expression with steps in one symbol."""
 MANY_SYMBOLS_STEP_SAMPLES = 96
 """Number of points for an expression with steps in several symbols, with random coordinates."""
-_SMALL_INTEGERS, _INTEGERS = 9, 47  # numbers of integers, from 3 on, to draw from
+_SMALL_INTEGERS, _INTEGERS = 9, 47  # numbers of integers, from 3 on, from which coordinates are drawn
 _ALL_INTEGERS = 40  # an expression with steps in one symbol is compared at every integer from 1 to this
-_BASES, _MAX_STEP = (2, 3, 10), 10_000  # points are beside powers of these, and of the constants, up to this
+_BASES, _MAX_STEP = (2, 3, 10), 10_000  # points are next to powers of these and of the constants, up to this limit
 _MULTIPLES = 3
-_HALVES = (4, 5, -3, -6)  # coordinates for steps: halves of these, shifted by an integer
+_HALVES = (4, 5, -3, -6)  # coordinates for steps: half of each of these, shifted by an integer
 _MAX_INTEGER = 1000
 _MAX_LANDMARK = 10**15
-_MAX_PARTS = 200  # nodes that are searched for landmarks
-_MAX_QUOTIENTS = 4  # constants up to this many are divided by each other, for the breakpoints of |2x-3|
+_MAX_PARTS = 200  # maximum number of nodes that are searched for landmarks
+_MAX_QUOTIENTS = 4  # up to this many constants are divided by each other, for the breakpoints of |2x-3|
 _DISCRETE = frozenset(("factorial", "factorial2", "binomial", "gcd", "lcm"))
 _STEPS = frozenset(("floor", "ceil"))
 _PERIODIC = frozenset(("gcd", "lcm", "mod"))
@@ -55,25 +55,25 @@ _PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin"
 
 @dataclass(frozen=True, slots=True)
 class SamplePoints:
-    """Deterministic pseudo-random points, by their number and the name of a coordinate."""
+    """Deterministic pseudo-random points; the point's number and the symbol's name determine a coordinate."""
 
     names: tuple[str, ...] = ()
     """The symbols, in the order in which they occur."""
     count: int = SAMPLES
     integers: int = 0
-    """Number of integers, from 3 on, from which coordinates are drawn; 0 if they are real."""
+    """Number of integers, from 3 on, from which coordinates are drawn; 0 if coordinates are real."""
     beside_steps: tuple[int, ...] = ()
-    """Integers at or just after a possible jump, the smallest first; empty if nothing jumps."""
+    """Integers at or just after a possible jump, in ascending order; empty if nothing jumps."""
     landmarks: tuple[Fraction, ...] = ()
-    """Sorted numbers on both sides of which the coordinates of the `pieces` points lie."""
+    """Sorted numbers between and beyond which the coordinates of the `pieces` points lie."""
     pieces: int = 0
-    """Number of points, from `SAMPLES` on, that lie between landmarks; those after them lie beside steps."""
+    """Number of points, from number `SAMPLES` on, that lie between landmarks; later points lie next to steps."""
     complex_names: frozenset[str] = frozenset()
     """Symbols with complex coordinates."""
     fixed: Fraction | None = None
     """The value of all coordinates, if they are fixed."""
     lenient: bool = False
-    """Whether an answer may be real on a smaller domain than the gold, as `ln x + ln y` for `ln(xy)`."""
+    """Whether an answer may be real on a smaller domain than the gold, such as `ln x + ln y` for `ln(xy)`."""
 
     def coordinate(self, context: Any, sample: int, name: str) -> Any:
         """A coordinate as a number of an mpmath context."""
@@ -105,7 +105,7 @@ class SamplePoints:
         return not self.integers and sample >= SAMPLES - SIGNED_SAMPLES
 
     def _beside_step(self, sample: int, noise: int) -> int:
-        """An integer beside a step: each in turn for one symbol; for several, alternately a small one and any of them."""
+        """An integer next to a step: each in turn for one symbol; for several symbols, alternately a small integer and any."""
         if len(self.names) == 1:
             return self.beside_steps[sample % len(self.beside_steps)]
         reach = len(self.beside_steps) if sample % 2 else min(_SMALL_INTEGERS, len(self.beside_steps))
@@ -165,7 +165,7 @@ def sampling_for(gold: Node, answer: Node) -> SamplePoints:
 
 
 def _beside_steps(nodes: list[Node]) -> tuple[int, ...]:
-    """The small integers, and those next to powers and to multiples of the constants, in order."""
+    """The small integers, and the integers next to powers and to multiples of the constants, in ascending order."""
     constants = {round(node.value) for node in nodes if isinstance(node, Number) and 1 < node.value <= _MAX_STEP}
     bases = {*_BASES, *constants} - {1}
     powers = {base**exponent for base in bases for exponent in range(1, 1 + int(math.log(_MAX_STEP, base)))}
@@ -186,7 +186,7 @@ def is_smooth(node: Node) -> bool:
 
 
 def _needs_integers(node: Node) -> bool:
-    """Whether symbols in an expression stand for integers: in a factorial, in a range, in the exponent of a negative base."""
+    """Whether a node shows that its symbols are integers: a factorial, a range, or an exponent of a negative base."""
     if isinstance(node, Apply):
         return node.name in _DISCRETE and bool(symbols(node))
     if isinstance(node, Power):
@@ -205,19 +205,19 @@ def _has_pieces(node: Node) -> bool:
 
 
 def _has_domain(gold: Node) -> bool:
-    """Whether roots and logarithms restrict the gold, and no absolute value says that they do not."""
+    """Whether roots or logarithms restrict the domain of the gold, and no absolute value lifts the restriction."""
     applied = [node.name for node in walk(gold) if isinstance(node, Apply) and symbols(node)]
     return bool({"root", "ln", "log"} & set(applied)) and not _ORDERED & set(applied)
 
 
 def _is_for_positive_numbers(gold: Node, nodes: list[Node]) -> bool:
-    """Whether the gold has a root of several symbols, usually simplified as if they were positive, and nothing has steps."""
+    """Whether the gold has a root of several symbols, usually simplified as if these were positive, and nothing has steps."""
     roots = any(isinstance(node, Apply) and node.name == "root" and len(symbols(node)) > 1 for node in walk(gold))
     return roots and not any(isinstance(node, Apply) and node.name in _ORDERED and symbols(node) for node in nodes)
 
 
 def _landmarks(nodes: list[Node]) -> tuple[Fraction, ...]:
-    """Where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
+    """The points where pieces may end: the constants in the expressions and their quotients, with both signs, and zero."""
     constants: set[Fraction] = set()
     for node in nodes[:_MAX_PARTS]:
         value = rational_or_none(node)

@@ -1,4 +1,4 @@
-"""Equality of two expressions: exactly, in a finite field, numerically, and by computer algebra, in that order."""
+"""Decides the equality of two expressions: exactly, in a finite field, numerically, by computer algebra, in this order."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Tier(enum.IntEnum):
 
 
 class GoldError(ValueError):
-    """An expression in the place of the gold has no value; it may come from an answer that is a chain of equalities."""
+    """An expression used as the gold has no value; the expression may come from an answer that is a chain of equalities."""
 
 
 class UndecidedError(ArithmeticError):
@@ -104,7 +104,7 @@ class ValueComparer:
         return self.identical(gold, answer) or self._near(gold, answer)
 
     def identical(self, gold: Node, answer: Node) -> bool:
-        """Whether two expressions have the same value, exactly.
+        """Whether two expressions have exactly the same value.
 
         Raises:
             GoldError: If the gold has no value.
@@ -134,7 +134,7 @@ class ValueComparer:
         return self.algebra(gold, answer)
 
     def _equal_numerals(self, gold: Node, answer: Node) -> bool:
-        """Compare numerals with a base: the answer's base may be missing, but not different; a plain gold is decimal."""
+        """Compare numerals with a base; the answer may omit its base but not change it; a gold without a base is decimal."""
         self.use(Tier.EXACT)
         if isinstance(gold, BasedNumber):
             if isinstance(answer, BasedNumber):
@@ -164,7 +164,7 @@ class ValueComparer:
         return expected is not None and float(expected) == float(printed)
 
     def _within(self, gold: Node, answer: Node) -> bool:
-        """Whether a constant is as close as one of the tolerances allows."""
+        """Whether a constant answer is as close to the gold as one of the tolerances allows."""
         relative, absolute = self.options.rel_tol, self.options.abs_tol
         if relative is None and absolute is None:
             return False
@@ -189,7 +189,7 @@ class ValueComparer:
         return bool(distance * scale <= rounded.denominator)
 
     def consistent(self, exact: Node, approximate: Node) -> bool:
-        """Whether a decimal is a value rounded or truncated at its last digit."""
+        """Whether a decimal is a value that is rounded or truncated at the decimal's last digit."""
         if isinstance(approximate, Percent):
             return self.consistent(Multiply((Number(Fraction(100)), exact)), approximate.value)
         negative = isinstance(approximate, Negate)
@@ -205,12 +205,12 @@ class ValueComparer:
 
 
 def _decimal(tolerance: float | str | None) -> Any:
-    """A tolerance as the decimal that was written, not as the nearest double; 0 for none."""
+    """A tolerance as the written decimal, not as the nearest double; 0 if there is no tolerance."""
     return context(CONFIRM_DIGITS[1]).mpf(0 if tolerance is None else repr(float(tolerance)))
 
 
 def _as_decimal(node: Node) -> Node:
-    """Scientific notation as one literal, with the digits of its first factor."""
+    """Read scientific notation as one literal, with the digits of its first factor."""
     if not (isinstance(node, Multiply) and is_scientific(node)):
         return node
     mantissa, power = node.factors
@@ -223,7 +223,7 @@ def _as_decimal(node: Node) -> Node:
 
 
 def has_no_value(node: Node) -> bool:
-    """Whether an expression, or one inside it, is undefined, such as a division by zero."""
+    """Whether an expression or a part of it is undefined, such as a division by zero."""
     return any(_is_undefined(subtree) for subtree in walk(node))
 
 
@@ -257,7 +257,7 @@ def _terminates(gold: Node) -> bool:
 
 
 def _equal_termwise(gold: Node, answer: Node) -> bool:
-    """Whether two sums or products have the same bounds, up to a shift of the index, and terms that are equal at any index."""
+    """Whether two sums or products have the same bounds, up to a shift of the index, and equal terms at every index."""
     if not (isinstance(gold, Series) and isinstance(answer, Series) and gold.kind == answer.kind):
         return False
     if gold.index != answer.index and gold.index in symbols(answer.body):
@@ -266,7 +266,7 @@ def _equal_termwise(gold: Node, answer: Node) -> bool:
     if shifts[0] is None or shifts[1] is None or (shifts[0] != shifts[1] and gold.upper != Constant("inf")):
         return False
     if shifts[0] and indexes_names(answer):
-        return False  # these would have to be shifted, too
+        return False  # the indices of names would have to be shifted, too
     term = substitute(answer.body, answer.index, Add((Symbol(gold.index), signed_number(shifts[0]))))
     with contextlib.suppress(NotExactError, UndefinedError):
         return numerically_equal(gold.body, term) is True
@@ -274,7 +274,7 @@ def _equal_termwise(gold: Node, answer: Node) -> bool:
 
 
 def _shift(gold: Node, answer: Node) -> int | None:
-    """The integer by which an end of an index exceeds the gold's; None if that is not known."""
+    """The integer by which a bound of the answer's index exceeds the gold's bound; None if unknown."""
     if gold == answer:
         return 0
     difference = rational_or_none(Add((answer, Negate(gold))))

@@ -15,11 +15,11 @@ _ENTRY = re.compile(r"(\S+)(?:$| :)")
 def objection(printed: str, checked: str, own: Collection[str], allowed: Collection[str]) -> str | None:
     """Return why a verdict's assumptions are not acceptable; None if they are acceptable.
 
-    Two reports have to agree. `Print Assumptions` says which axioms the verdict uses, by names that may be shortened;
-    `coqchk -o` lists all axioms of all modules by their full names, including unused ones, such as the library's.
+    Two reports have to agree. `Print Assumptions` names the axioms that the verdict uses, perhaps by shortened names;
+    `coqchk -o` lists all axioms of all modules by their full names, including unused axioms, such as those of the library.
 
     Args:
-        printed: The whole output of the process that ran `Print Assumptions` and nothing else that prints.
+        printed: The whole output of a process in which only `Print Assumptions` printed.
         checked: The whole output of `coqchk -o`.
         own: The modules outside the library, which may declare only allowed axioms.
         allowed: Full names of axioms.
@@ -40,13 +40,13 @@ def objection(printed: str, checked: str, own: Collection[str], allowed: Collect
 
 
 def _used(printed: str) -> list[str]:
-    """The names in the output of `Print Assumptions`, in which a type may run over indented lines."""
+    """The names in the output of `Print Assumptions`, in which a type may continue on indented lines."""
     lines = [line for line in printed.removeprefix("Axioms:\n").splitlines() if not line.startswith(" ")]
     return [match[1] if (match := _ENTRY.match(line)) else line for line in lines]
 
 
 def _axioms(checked: str) -> list[str] | str:
-    """The axioms that the checker lists, or what it objects to."""
+    """The axioms that the checker lists, or the checker's objection."""
     sections = {match[1]: match[2].split() for match in _SECTION.finditer(checked)}
     if sections.get("Theory") != ["Set", "is", "predicative"] or "Axioms" not in sections or len(sections) < 5:
         return f"the checker's report can't be read: {checked[:300]!r}"
@@ -57,5 +57,5 @@ def _axioms(checked: str) -> list[str] | str:
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:
-    """Whether an axiom may be of one of these modules: any name that is not plainly another's may be."""
+    """Whether an axiom may belong to one of these modules: it may unless its name is clearly of another module."""
     return _FULL_NAME.fullmatch(name) is None or name.partition(".")[0] in own

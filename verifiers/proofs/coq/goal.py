@@ -15,14 +15,14 @@ class CoqGoal:
     """The statement to be proved. Everything here is trusted.
 
     Raises:
-        InvalidArgumentError: If a field is of another type, or the statement is empty.
+        InvalidArgumentError: If a field has the wrong type, or the statement is empty.
     """
 
     statement: str
     """A proposition, or any type, such as `forall n, n + 0 = n`."""
     definitions: str = ""
     """Source of the module `Definitions`, which is imported before the statement and before the completion; with
-    `Require Export` it passes on what it needs itself."""
+    `Require Export`, it passes on the modules that it needs itself."""
     axioms: tuple[str, ...] = ()
     """Full names of axioms that a proof may use, such as `Coq.Logic.Classical_Prop.classic`."""
 
@@ -32,15 +32,15 @@ class CoqGoal:
 
 @dataclass(frozen=True)
 class PreparedGoal:
-    """A goal, compiled."""
+    """A compiled goal."""
 
     nonce: str
-    """Part of the names of the trusted modules, which no completion can know."""
+    """A secret part of the trusted modules' names, which no completion can know."""
     axioms: tuple[str, ...]
     definitions: Mapping[str, bytes]
     """The compiled module `Definitions` by its file name; empty if there is none."""
     spec: Mapping[str, bytes]
-    """The same of the module that holds the statement."""
+    """The compiled module with the statement, by its file name."""
 
     @property
     def imports(self) -> list[str]:
@@ -49,12 +49,12 @@ class PreparedGoal:
 
     @property
     def check_module(self) -> str:
-        """The name of the module that asks whether a submission proves the goal."""
+        """The name of the module that checks whether a submission proves the goal."""
         return f"Check_{self.nonce}"
 
     @property
     def check_source(self) -> str:
-        """Its text; it sets the options on which soundness depends, since a submission's settings reach whoever requires it."""
+        """The source of `check_module`; it sets the options that soundness needs, since a submission's own would apply."""
         return (
             f"Require {SUBMISSION}. Require Spec_{self.nonce}.\n"
             "Set Guard Checking. Set Positivity Checking. Set Universe Checking.\n"

@@ -1,4 +1,4 @@
-"""The steps of a verdict, each in a fresh process that gets nothing of the one before but compiled files."""
+"""The steps of a verdict, each in a fresh process that gets only compiled files from the previous step."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SHOWN = 1000
 
 
 class RefusedError(Exception):
-    """Coq, or its checker, does not accept what it was given."""
+    """Coq or its checker rejects its input."""
 
     def __init__(self, outcome: Outcome, step: str, error: str) -> None:
         super().__init__(error)
@@ -24,7 +24,7 @@ class RefusedError(Exception):
 
 
 class Steps:
-    """Runs Coq, and adds up what it took."""
+    """Runs Coq, and adds up the time it takes."""
 
     def __init__(self, toolchain: Toolchain) -> None:
         self.seconds = 0.0
@@ -35,7 +35,7 @@ class Steps:
         """Compile a goal.
 
         Raises:
-            RefusedError: If Coq does not accept it; the message shows no nonce.
+            RefusedError: If Coq does not accept the goal; the message does not contain the nonce.
             SandboxUnavailableError, LaunchError: As for `CommandRunner`.
         """
         nonce = secrets.token_hex(8)
@@ -55,7 +55,7 @@ class Steps:
         """Go through the steps of a verdict.
 
         Raises:
-            RefusedError: If the source does not prove the goal; the message shows no nonce.
+            RefusedError: If the source does not prove the goal; the message does not contain the nonce.
             SandboxUnavailableError, LaunchError: As for `CommandRunner`.
         """
         with _unshown(goal.nonce):
@@ -75,16 +75,16 @@ class Steps:
     def _compiled(
         self, step: str, module: str, source: str, libraries: Mapping[str, bytes], imports: Sequence[str] = ()
     ) -> dict[str, bytes]:
-        """Compile a module; return its compiled file by its name."""
+        """Compile a module, and return the compiled file by its name."""
         return _library(
             step, module, self._succeeded(step, self._toolchain.compile(module, source, libraries, imports))
         )
 
     def _succeeded(self, step: str, finished: Finished) -> Finished:
-        """A run that ended well.
+        """Return a run if it succeeded.
 
         Raises:
-            RefusedError: If it did not.
+            RefusedError: If it did not succeed.
         """
         self.seconds += finished.seconds
         self.isolation = finished.isolation

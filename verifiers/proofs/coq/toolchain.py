@@ -1,4 +1,4 @@
-"""Coq's compiler and its independent checker, as they are installed, each run in a jail of its own."""
+"""The installed Coq compiler and independent checker, each run in its own jail."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifiers.errors import MissingDependencyError
 from verifiers.sandbox import Command, CommandRunner, Finished, Limits
 
 _FLAGS = ("-q", "-noglob", "-w", "none", "-native-compiler", "no", "-Q", ".", "")
-"""No start-up file, no index, no warnings; `native_compute` is `vm_compute`; the folder's modules have no prefix."""
+"""No start-up file, no index, no warnings; `native_compute` becomes `vm_compute`; the folder's modules have no prefix."""
 _QUERY_S = 60.0
 
 
@@ -32,13 +32,13 @@ class Toolchain:
     def compile(
         self, module: str, source: str, libraries: Mapping[str, bytes], imports: Sequence[str] = ()
     ) -> Finished:
-        """Compile a module in a fresh process whose folder holds it and these libraries, by file name.
+        """Compile a module in a fresh process whose folder holds the module and these libraries.
 
         Args:
-            module: Its name.
-            source: Its text.
-            libraries: Compiled modules, such as `{"Definitions.vo": ...}`.
-            imports: Modules that are required and imported before it.
+            module: The module's name.
+            source: The module's source.
+            libraries: Compiled modules by file name, such as `{"Definitions.vo": ...}`.
+            imports: Modules that are required and imported before the module.
         """
         first = [argument for name in imports for argument in ("-ri", name)]
         writes = [f"{module}.vo", f"{module}.vos", f"{module}.vok", f".{module}.aux"]
@@ -46,7 +46,7 @@ class Toolchain:
         return self._run([self.coqc, *_FLAGS, *first, f"{module}.v"], files, writes)
 
     def check(self, modules: Sequence[str], libraries: Mapping[str, bytes]) -> Finished:
-        """Have the checker type-check modules again, from their files, without what they depend on."""
+        """Have the checker type-check modules again, from their files, without their dependencies."""
         only = [argument for name in modules for argument in ("-norec", name)]
         return self._run([self.coqchk, "-o", "-silent", "-Q", ".", "", *only], libraries, [])
 
@@ -55,10 +55,10 @@ class Toolchain:
 
 
 def find_toolchain(limits: Limits, runner: CommandRunner) -> Toolchain:
-    """Find the installation that `PATH` leads to, to be run by a runner.
+    """Find the installation in `PATH`, to be run by a runner.
 
     Raises:
-        MissingDependencyError: If Coq is not installed, or does not say where its library is.
+        MissingDependencyError: If Coq is not installed, or does not state the location of its library.
     """
     coqc, coqchk = map(shutil.which, ("coqc", "coqchk"))
     if coqc is None or coqchk is None:
@@ -80,7 +80,7 @@ def _query(program: str, flag: str) -> str:
     """Return a program's answer to a flag, such as its version.
 
     Raises:
-        MissingDependencyError: If it does not run.
+        MissingDependencyError: If the program does not run.
     """
     try:
         done = subprocess.run(

@@ -26,30 +26,31 @@ _THREADS = 8
 
 
 class CoqVerifier:
-    """A completion is correct when its Coq source defines `solution`, whose type is the statement, without axioms.
+    """A completion is correct when its Coq source defines a `solution` whose type is the statement, without axioms.
 
     The source is the completion's last code block. It is compiled alone. A fresh process then reads only the compiled file and
-    defines a constant of the statement's type by `Submission.solution`. The proof is accepted under two conditions. `Print
+    defines a constant of the statement's type as `Submission.solution`. The proof is accepted under two conditions. `Print
     Assumptions` must say that this constant is closed or rests only on axioms that the goal names. `coqchk`, Coq's independent
-    checker, must accept both modules from their files, and find in them no other axiom and nothing that was assumed to be
-    guarded, positive, or of a consistent universe. `docs/proofs.md` says what that guards against.
+    checker, must accept both modules from their files, and find in them no other axiom and nothing that was merely assumed to
+    be guarded, positive, or of a consistent universe. `docs/proofs.md` says what this protects against.
 
     `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds the `isolation`
     and the `version` of Coq; if the proof was not accepted, also the `step` that failed (`submission`, `verdict`, `checker`,
     `assumptions`) and its `error`. Its `cost` holds `seconds`.
 
-    Every process runs in the sandbox of the unit tests' verifier: no network, no files except Coq's and its own folder's, no
-    other process.
+    Every process runs in the sandbox of the unit tests' verifier: no network, no files except Coq's and those in its own
+    folder, no other process.
 
     Args:
-        timeout_s: CPU seconds of each of the three processes; running over is `TIMEOUT`.
-        wall_s: Seconds of wall-clock time of each; by default generous, so that verdicts don't depend on the load.
-        memory_mib: Address space of each, in MiB.
-        output_mib: Most output of each, and largest compiled file, in MiB.
-        workers: How many proofs of a batch are checked at once, by default the number of CPUs of this process.
+        timeout_s: CPU seconds that each of the three processes may use; exceeding them is `TIMEOUT`.
+        wall_s: Wall-clock seconds that each process may take; the default is generous, so that verdicts don't depend on the
+            load.
+        memory_mib: Maximum address space of each process, in MiB.
+        output_mib: Maximum output of each process, and maximum size of a compiled file, in MiB.
+        workers: Number of proofs of a batch that are checked at once; by default, the number of CPUs of this process.
         isolation: As for `UnitTestVerifier`: `"auto"` requires a system-call filter, and Landlock, namespaces or both;
             `"strict"` requires namespaces; `"none"` sets limits only, for proofs that you trust.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If Coq is not installed.
@@ -81,7 +82,7 @@ class CoqVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no goal, or Coq does not accept it.
+            UnreadableReferenceError: If the reference is not a goal, or Coq does not accept it.
             SandboxUnavailableError: If the system does not provide the requested isolation, or Coq does not work in it.
         """
         goal = goal_of(CoqGoal, problem)
@@ -95,7 +96,7 @@ class CoqVerifier:
             return Verdict.of(Outcome.VERIFIER_ERROR, source, detail={"error": str(error)})
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, several at once.
+        """Judge completion i against problem i, several completions at once.
 
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
@@ -107,7 +108,7 @@ class CoqVerifier:
         self._toolchain.runner.close()
 
     def _try_out(self) -> None:
-        """Judge a right proof once, so that an installation which accepts nothing is an error and not a wrong answer."""
+        """Judge a right proof once, so that an installation that accepts nothing causes an error and not wrong answers."""
         if self._is_tried:
             return
         verdict = self._judged("Definition solution : True := I.", self._prepare(CoqGoal("True"), "of the trial"))
@@ -119,10 +120,10 @@ class CoqVerifier:
         self._is_tried = True
 
     def _prepare(self, goal: CoqGoal, problem: str) -> PreparedGoal:
-        """A goal, compiled; the completions of a group share it.
+        """The compiled goal, which the completions of a group share.
 
         Raises:
-            UnreadableReferenceError: If Coq does not accept it.
+            UnreadableReferenceError: If Coq does not accept the goal.
         """
         if goal not in self._prepared:
             if len(self._prepared) >= _MOST_PREPARED:

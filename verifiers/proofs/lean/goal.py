@@ -16,10 +16,10 @@ _OPEN_END = re.compile(r":=\s*(by\b\s*)?(?:sorry\s*)?\Z")
 _THEOREM = re.compile(r"^[^\S\n]*(?:theorem|lemma)\s+([^\s:({\[⦃]+)", re.MULTILINE)
 _ASSIGNED = re.compile(r"\s*:=")
 _HARMLESS_LINE = re.compile(r"\s*(?:--.*|import .*|open .*|set_option maxHeartbeats .*)?")
-# Forms of terms and tactics that run code of the completion while it is checked, read files, or change Lean's options.
+# Forms of terms and tactics that run the completion's code during the check, read files, or change Lean's options.
 _REFUSED = re.compile(r"\b(?:set_option|run_tac|by_elab|eval%|include_str|unsafe\b|native|plausible|slim_check)")
-# Lean evaluates the configuration of a tactic, `(config := value)`, while it checks a proof, so only names and literals may
-# be values, alone or in `{field := value}`; arguments by name look the same.
+# Lean evaluates the configuration of a tactic, `(config := value)`, while it checks a proof, so its values may only be names
+# and literals, alone or in `{field := value}`; named arguments look the same.
 _PLAIN = r"[\w.']++"
 _FIELDS = rf"\{{\s*+(?:{_PLAIN}\s*+:=\s*+{_PLAIN}\s*+,?\s*+)*+\}}"
 _NAMED_VALUE = re.compile(rf"\(\s*+{_PLAIN}\s*+:=(?!\s*+(?:{_PLAIN}|{_FIELDS})\s*+\))")
@@ -27,7 +27,7 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 class ProofError(ValueError):
-    """A completion holds no proof that may be checked; the message says why."""
+    """A completion contains no proof that may be checked; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class LeanGoal:
     """A theorem without its proof. Everything here is trusted.
 
     Raises:
-        InvalidArgumentError: If a field is of another type, or the statement is no theorem that ends where its proof begins.
+        InvalidArgumentError: If a field has the wrong type, or the statement is not a theorem that ends where its proof begins.
     """
 
     formal_statement: str
@@ -64,7 +64,7 @@ class LeanGoal:
 
     @functools.cached_property
     def name(self) -> str:
-        """The theorem's name, as it is written there."""
+        """The theorem's name, as the statement writes it."""
         return self._theorem[1]
 
     @property
@@ -82,10 +82,10 @@ class LeanGoal:
         return list(_THEOREM.finditer(self.formal_statement))[-1]
 
     def proof_in(self, source: str) -> str:
-        """Return the proof of a completion's source as a term, indented; the source may repeat the theorem in front of it.
+        """Return the proof in a completion's source as an indented term; the source may repeat the theorem before it.
 
         Raises:
-            ProofError: If there is no proof, or it uses a refused form.
+            ProofError: If there is no proof, or the proof uses a refused form.
         """
         repeated = re.compile(r"\s+".join(map(re.escape, self.signature.split())))
         match = next(iter(repeated.finditer(source)), None)
@@ -115,7 +115,7 @@ class LeanGoal:
                 raise ProofError(f"only a proof is taken, and before the theorem stands {line.strip()[:60]!r}")
 
     def parsing_source(self, proof: str, nonce: str) -> str:
-        """Source without any code of the completion, which asks Lean's parser whether the proof, as a string, is one term.
+        """Source that runs no code of the completion and asks Lean's parser whether the proof, given as a string, is one term.
 
         Lean answers with the information `<nonce> term`, or with an error that begins with the nonce.
         """
@@ -129,7 +129,7 @@ class LeanGoal:
         )
 
     def checking_source(self, proof: str, nonce: str) -> str:
-        """Source that Lean checks: the trusted theorem, by another name, the proof, and the question which axioms it uses."""
+        """Source that Lean checks: the trusted theorem under another name, the proof, and a command that lists its axioms."""
         start = self._theorem.start(1) - self._theorem.start()
         signature = self._theorem[0][:start].strip() + f" {nonce}" + self._statement[self._theorem.end() :].rstrip()
         return f"{self.header}{signature} :=\n{proof}\n\n#print axioms {nonce}\n"

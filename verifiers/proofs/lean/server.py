@@ -1,4 +1,4 @@
-"""A Kimina Lean Server: what it is asked, and what its answers mean."""
+"""Queries a Kimina Lean Server, and reads its answers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SLACK_S = 60.0
 
 @dataclass(frozen=True)
 class LeanAnswer:
-    """Lean's answer on a file."""
+    """Lean's answer for a file."""
 
     timed_out: bool = False
     errors: tuple[str, ...] = ()
@@ -28,7 +28,7 @@ class LeanAnswer:
     uses_sorry: bool = False
 
     def axioms_of(self, name: str) -> list[frozenset[str]]:
-        """The axioms that `#print axioms` lists for a theorem, which a namespace may qualify: one set for each listing."""
+        """The axioms that `#print axioms` lists for a theorem, whose name a namespace may qualify; one set for each listing."""
         matches = [match for info in self.infos if (match := _AXIOMS.fullmatch(info)) is not None]
         return [
             frozenset((match[2] or "").replace(",", " ").split())
@@ -38,12 +38,12 @@ class LeanAnswer:
 
 
 class LeanServer:
-    """Asks `POST /api/check`, one file a question.
+    """Sends files to `POST /api/check`, one in each request.
 
     Args:
         url: The server's address, such as `http://localhost:8000`.
-        api_key: Its key, if it wants one.
-        timeout_s: Seconds that Lean may take for a file, which the server counts in whole seconds.
+        api_key: The server's key, if it requires one.
+        timeout_s: Seconds that Lean may take for a file, rounded up to whole seconds for the server.
     """
 
     def __init__(self, url: str, api_key: str | None, timeout_s: float) -> None:
@@ -58,7 +58,7 @@ class LeanServer:
         """Have Lean check a file.
 
         Raises:
-            ServerError: If the server gives no answer, also when it is asked again, or says that Lean could not be run.
+            ServerError: If the server gives no answer even when it is asked again, or reports that Lean could not be run.
         """
         question = {
             "snippets": [{"id": "proof", "code": code}],

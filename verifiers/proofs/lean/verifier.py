@@ -25,27 +25,27 @@ _SHOWN = 1000
 
 
 class LeanVerifier:
-    """A completion is correct when its proof, put after the theorem as the problem states it, is accepted by Lean.
+    """A completion is correct when Lean accepts its proof after the theorem as stated by the problem.
 
-    Only a proof, a term or tactics, is taken from a completion's last code block, which may repeat the theorem; its own helper
-    lemmas, notations and options are not. The server is asked twice. First, Lean's parser says whether the proof is one term;
-    this question holds the proof as a string, so that nothing of it runs. Then Lean checks the theorem with the proof, and
-    `#print axioms` lists its axioms. The proof is accepted if there is no error, no `sorry`, and no axiom except the goal's, by
-    default the three of ordinary mathematics.
+    Only a proof (a term or tactics) is taken from a completion's last code block, which may repeat the theorem; the
+    completion's own helper lemmas, notations and options are not used. The server is asked twice. First, Lean's parser decides
+    whether the proof is one term; this question contains the proof as a string, so that none of it runs. Then Lean checks the
+    theorem with the proof, and `#print axioms` lists its axioms. The proof is accepted if there is no error, no `sorry`, and no
+    axiom except the goal's, by default the three of ordinary mathematics.
 
-    A proof may not contain `set_option`, nor the forms of terms and tactics that run code of their own while they are checked;
-    the values of named arguments, since tactics evaluate some, must be names, literals, or `{field := value}` of these.
-    `docs/proofs.md` says what this guards against, and what would need an independent checker of Lean's proofs.
+    A proof may not contain `set_option`, nor the forms of terms and tactics that run their own code during the check. The
+    values of named arguments must be names, literals, or `{field := value}` of these, since tactics evaluate some of them.
+    `docs/proofs.md` says what this protects against, and what would need an independent checker of Lean's proofs.
 
     `Problem.reference` is a `LeanGoal`, a mapping of its fields, or a formal statement. If the proof was not accepted, the
     verdict's `detail` holds an `error`. If the server does not answer or can't run Lean, the verdict is a `VERIFIER_ERROR`.
 
     Args:
         url: Address of the server, such as `http://localhost:8000`.
-        api_key: The server's key, if it requires one; `env:NAME` is that environment variable.
-        timeout_s: Seconds that Lean may take for one file, rounded up; running over is `TIMEOUT`.
-        concurrency: Most proofs of a batch that are checked at once.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        api_key: The server's key, if it requires one; `env:NAME` reads it from that environment variable.
+        timeout_s: Seconds that Lean may take for one file, rounded up; exceeding them is `TIMEOUT`.
+        concurrency: Maximum number of proofs of a batch that are checked at once.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         InvalidArgumentError: If an argument is out of range.
@@ -70,7 +70,7 @@ class LeanVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no goal, or Lean does not accept the statement.
+            UnreadableReferenceError: If the reference is not a goal, or Lean does not accept the statement.
         """
         goal = goal_of(LeanGoal, problem)
         source = block_or_text(cut(completion, thoughts=self._thoughts).text, _LANGUAGES)
@@ -106,7 +106,7 @@ class LeanVerifier:
         return outcome, reason.replace(nonce, goal.name)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, several at once.
+        """Judge completion i against problem i, several completions at once.
 
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.

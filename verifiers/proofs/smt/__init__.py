@@ -1,1 +1,1 @@
-"""Does a term have the property that is asked for? An SMT solver decides."""
+"""Does a term have a required property? An SMT solver decides."""

@@ -19,22 +19,22 @@ class SmtGoal:
     """A function that a completion defines by a term, and its required properties, in SMT-LIB. Everything here is trusted.
 
     A witness is a function without parameters. An equivalent term is a function that must equal another everywhere. An
-    invariant is a function of sort `Bool`; its goal says that it holds at the start, is kept by each step, and implies the
-    wanted property.
+    invariant is a function of sort `Bool`; its goal states that the invariant holds at the start, is preserved by each step,
+    and implies the desired property.
 
     Raises:
-        InvalidArgumentError: If a field is of another type or can't be read, or the goal does not mention the function.
+        InvalidArgumentError: If a field has the wrong type or can't be read, or the goal does not mention the function.
     """
 
     function: str
-    """Its signature, as in `(f ((x Int) (y Int)) Int)`."""
+    """The function's signature, as in `(f ((x Int) (y Int)) Int)`."""
     goal: str
     """A formula that mentions the function. It must hold whatever the declared constants and functions are."""
     declarations: str = ""
-    """Commands that declare or define what the goal uses, such as `(declare-const a Int)`."""
+    """Commands that declare or define the names in the goal, such as `(declare-const a Int)`."""
     operators: tuple[str, ...] = ()
-    """Operators that the term may apply, if the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) allows too much,
-    so that repeating the goal would suffice, or too little. Names of declared functions and constants may be among them."""
+    """Operators that the term may apply, if the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) allows too few
+    operators, or so many that repeating the goal would suffice. They may include names of declared functions and constants."""
 
     def __post_init__(self) -> None:
         check_texts(self)

@@ -1,4 +1,4 @@
-"""Reads SMT-LIB: trusted text as lists of names, and a completion's term by a small grammar, without commands or binders."""
+"""Reads SMT-LIB: trusted text as nested lists, and a completion's term by a small grammar without commands or binders."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MAX_LENGTH = 10_000
 MAX_DEPTH = 100
 """Deepest nesting of parentheses that is read."""
 MAX_DIGITS = 400
-"""Most digits of a number."""
+"""Maximum number of digits of a number."""
 MAX_INDEX = 4096
 """Largest index of an operator such as `(_ extract 7 0)`."""
 
@@ -38,14 +38,14 @@ _NAME = re.compile(r"[A-Za-z~!@$%^&*_+=<>.?/-][0-9A-Za-z~!@$%^&*_+=<>.?/-]*")
 
 
 class TermError(ValueError):
-    """A text is no term of the grammar; the message says why."""
+    """A text is not a term of the grammar; the message says why."""
 
 
 def read_all(text: str) -> list[Tree]:
     """Read every expression of a text, which may have comments, but neither strings nor quoted names.
 
     Raises:
-        TermError: If it is not well formed, or nested too deeply.
+        TermError: If the text is not well formed, or nested too deeply.
     """
     stack: list[list[Tree]] = [[]]
     position, text = 0, text.rstrip()
@@ -72,17 +72,17 @@ def read_all(text: str) -> list[Tree]:
 
 
 def read_term(text: str, names: Collection[str], operators: Collection[str]) -> str:
-    """Read one term, and write it again in the form in which the solver gets it.
+    """Read one term, and return it rewritten for the solver.
 
     `term = number | true | false | name | (operator term+) | ((_ operator index+) term+)`
 
     Args:
-        text: What a completion says.
-        names: The names that may stand for a value: the parameters.
-        operators: Those that may be applied; a name among them that takes no arguments may also stand alone.
+        text: The completion's text.
+        names: The names that may be used as values: the parameters.
+        operators: The operators that may be applied; a name among them that takes no arguments may also be used alone.
 
     Raises:
-        TermError: If it is no such term.
+        TermError: If the text is not such a term.
     """
     if len(text) > MAX_LENGTH:
         raise TermError(f"the term is longer than {MAX_LENGTH} characters")
@@ -121,10 +121,11 @@ def read_signature(text: str) -> tuple[str, list[str], str]:
     """Read the signature of a function, `(f ((x Int) (y Int)) Int)`.
 
     Returns:
-        Its name, the names of its parameters, and the whole as it stands in `define-fun`, without parentheses around it.
+        The function's name, the names of its parameters, and the signature as written in `define-fun`, without outer
+        parentheses.
 
     Raises:
-        InvalidArgumentError: If it is not a signature.
+        InvalidArgumentError: If the text is not a signature.
     """
     try:
         trees = read_all(text)

@@ -1,4 +1,4 @@
-"""`SmtVerifier`: an SMT solver decides whether a completion's term has the property that is asked for."""
+"""`SmtVerifier`: an SMT solver decides whether a completion's term has a required property."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _MARKS = " \t\n$`"
 class SmtVerifier:
     """A completion is correct when the function that its term defines satisfies the goal, whatever the declared constants are.
 
-    The term stands in the last `<answer>` tags, else in the last code block, else on the last line. It is parsed by the grammar
-    of `verifiers.proofs.smt.terms` and written again, so that the solver gets a term and never a command. The goal holds if Z3
-    finds its negation unsatisfiable. A goal that Z3 leaves open, or does not decide within its limits, is `TIMEOUT`. Z3's
-    decisions are trusted.
+    The term is in the last `<answer>` tags, else in the last code block, else on the last line. It is parsed by the grammar of
+    `verifiers.proofs.smt.terms` and rewritten, so that the solver gets a term and never a command. The goal holds if Z3 finds
+    its negation unsatisfiable. If Z3 leaves the goal open, or does not decide it within its limits, the verdict is `TIMEOUT`.
+    Z3's decisions are trusted.
 
     `Problem.reference` is a `SmtGoal`, or a mapping of its fields. The verdict's `detail` holds `counterexample` or `reason`.
 
     Args:
-        timeout_s: CPU seconds of the solver.
-        memory_mib: Address space of the solver's process, in MiB.
-        workers: Number of processes, which judge a batch together; each starts with its first problem.
-        thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
+        timeout_s: CPU seconds that the solver may use.
+        memory_mib: Maximum address space of the solver's process, in MiB.
+        workers: Number of processes, which judge a batch together; each is started for its first problem.
+        thoughts: Names of the tags that enclose thoughts, which are cut off; a sequence, or text with commas between the names.
 
     Raises:
         MissingDependencyError: If `z3-solver` is not installed.
@@ -74,7 +74,7 @@ class SmtVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no goal, or the solver can't read it.
+            UnreadableReferenceError: If the reference is not a goal, or the solver can't read it.
         """
         goal = goal_of(SmtGoal, problem)
         text = _answer(cut(completion, thoughts=self._thoughts).text)
@@ -89,7 +89,7 @@ class SmtVerifier:
             kind, said = self._ask([goal.declarations, signature, term, goal.goal, self._timeout_s])
         except WorkerStartError as error:
             return Verdict.of(Outcome.VERIFIER_ERROR, term, detail={"error": str(error)})
-        except (WorkerTimeoutError, WorkerBrokenError) as error:  # the work on this term ended the process
+        except (WorkerTimeoutError, WorkerBrokenError) as error:  # the process reached its limits on this term
             return Verdict.of(Outcome.TIMEOUT, term, detail={"reason": f"the solver ended at its limits: {error}"})
         if kind == "bad_goal":
             raise UnreadableReferenceError(f"Z3 can't read the goal of problem {problem.id!r}: {said}")
@@ -105,7 +105,7 @@ class SmtVerifier:
         return kind, said
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, as many at once as there are processes.
+        """Judge completion i against problem i, as many completions at once as there are processes.
 
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
@@ -113,7 +113,7 @@ class SmtVerifier:
         return verify_in_threads(self, completions, problems, self._workers)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """A copy, or what is unpickled elsewhere, has processes of its own."""
+        """A copied or unpickled verifier has its own processes."""
         return functools.partial(type(self), **self._arguments), ()
 
 

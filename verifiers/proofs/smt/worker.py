@@ -10,7 +10,7 @@ _SHOWN = 300
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer `[declarations, signature, term, goal, seconds]` with `[kind, text]`; each question has a context of its own.
+    """Answer `[declarations, signature, term, goal, seconds]` with `[kind, text]`; each question has its own context.
 
     The kinds are `proved`, `refuted` with a counterexample, `open` with a reason, `bad_term` and `bad_goal` with an error.
     """
@@ -25,7 +25,7 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 
 def _decide(z3: Any, declarations: str, signature: str, term: str, goal: str) -> list[str]:
     name, _, rest = signature.partition(" ")
-    # Parsed as if nothing were known of the function, to tell whose fault an error is.
+    # Parsed as if the function were undefined, to tell whether the goal or the term causes an error.
     unknown = f"(declare-fun {name} {_sorts(rest)})"
     context = z3.Context()
     try:
@@ -53,12 +53,12 @@ def _checked(z3: Any, context: Any, claims: Any) -> list[str]:
             values = sorted(f"{entry.name()} = {model[entry]}" for entry in model.decls() if entry.arity() == 0)
             return ["refuted", ", ".join(values)[:_SHOWN]]
         return ["open", str(solver.reason_unknown())[:_SHOWN]]
-    except z3.Z3Exception as error:  # out of memory, among others
+    except z3.Z3Exception as error:  # for example, out of memory
         return ["open", _message(error)]
 
 
 def _sorts(rest: str) -> str:
-    """The sorts in `((x Int) (y Int)) Int`, as `declare-fun` has them: `(Int Int) Int`."""
+    """The sorts in `((x Int) (y Int)) Int`, as written in `declare-fun`: `(Int Int) Int`."""
     from verifiers.proofs.smt.terms import read_all, shown
 
     parameters, sort = read_all(rest)
