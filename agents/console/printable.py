@@ -6,7 +6,7 @@ import re
 
 
 def printable(text: str) -> str:
-    r"""Escape characters that are not printable as in a Python literal, such as `\x1b` or `\ud800`; line breaks stay."""
+    r"""Escape unprintable characters as in a Python literal, such as `\x1b` or `\ud800`; line breaks stay."""
     return "".join(
         character if character.isprintable() or character == "\n" else _escaped(character) for character in text
     )

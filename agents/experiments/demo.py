@@ -35,7 +35,7 @@ ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
     steps=330, batch_size=128, learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=512)
 )
-"""Stopped early, when the checkpoint answers about a quarter of held-out sums with sampling."""
+"""Settings that stop the training early, when about a quarter of the sampled answers to held-out sums are right."""
 
 
 @dataclass(frozen=True)

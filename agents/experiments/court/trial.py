@@ -1,6 +1,6 @@
-"""The expected gradient of an estimator on a case, by enumeration of all batches, beside the exact one.
+"""The expected gradient of an estimator on a case, by enumeration of all batches, compared with the exact gradient.
 
-The expected gradient is the sum over all batches of a batch's probability times the gradient of its loss. Where the order of a
+The expected gradient is the sum over all batches of a batch's probability times the gradient of its loss. If the order of a
 group's episodes does not matter, batches are multisets of episodes with their multinomial weights.
 """
 
@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 
 TOLERANCE = 1e-5
-"""Largest difference from the exact gradient, relative to its norm, that counts as rounding, also of an estimator that computes
-in float32."""
+"""Largest difference from the exact gradient, relative to its norm, that counts as rounding, even for an estimator that
+computes in float32."""
 MOST_ORDERED = 4
-"""Largest group whose batches are enumerated in every order, if the order matters."""
+"""Largest group size for which batches are enumerated in every order, if the order matters."""
 _STEP = 5e-5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The expected gradient of an estimator's objective on a case, beside the exact one."""
+    """The expected gradient of an estimator on a case, and the exact gradient."""
 
     case: Case
     expected: Tensor
@@ -48,7 +48,7 @@ class Comparison:
     batches: int
     """Number of batches that were enumerated."""
     division: float = 0.0
-    """Largest difference between the gradients of a batch in parts and undivided, relative to the largest gradient."""
+    """Largest difference between the gradients of a divided batch and the undivided one, relative to the largest gradient."""
 
     @property
     def size(self) -> float:
@@ -62,12 +62,12 @@ class Comparison:
 
     @property
     def bias(self) -> float:
-        """Norm of the difference, relative to the exact gradient's norm."""
+        """Norm of the difference between the two gradients, relative to the exact gradient's norm."""
         return float((self.expected - self.exact).norm()) / self.size
 
     @property
     def cosine(self) -> float:
-        """Cosine of the angle between both; NaN if the expected gradient is 0."""
+        """Cosine of the angle between the two gradients; NaN if the expected gradient is 0."""
         norm = float(self.expected.norm())
         return self.scale * self.size / norm if norm else math.nan
 
@@ -80,7 +80,7 @@ class Comparison:
 
     @property
     def unbiased(self) -> bool:
-        """Whether both are equal up to rounding."""
+        """Whether the two gradients are equal up to rounding."""
         return self.bias < TOLERANCE
 
     @property
@@ -90,7 +90,7 @@ class Comparison:
 
     @property
     def relative_variance(self) -> float:
-        """Variance of a batch's gradient at the exact one's scale, relative to that with the best constant baseline."""
+        """Variance of a batch's gradient, scaled to the exact one, relative to the variance with the best constant baseline."""
         return self.variance / self.scale**2 / self.best_variance if self.scale else math.inf
 
     @property
@@ -175,7 +175,7 @@ def _groups(tables: Tables, start: int, stop: int, *, ordered: bool) -> Iterator
 
 
 def _selections(items: Sequence[int], size: int, ordered: bool) -> list[tuple[tuple[int, ...], int]]:
-    """Selections with repetition, each with its number of orders."""
+    """Selections with repetition, each with the number of its possible orders."""
     if ordered:
         return [(chosen, 1) for chosen in itertools.product(items, repeat=size)]
     return [
@@ -240,7 +240,7 @@ def _policy_gradient(record: Record) -> Tensor:
 
 
 def _per_token(estimator: Estimator, record: Record) -> Tensor:
-    """An estimator's advantages as f64[b l], constants."""
+    """An estimator's advantages as f64[b l], without gradient."""
     assert estimator.advantages is not None
     given = as_numbers(estimator.name, estimator.advantages(record)).detach().double()
     if given.shape == record.groups.shape:
@@ -257,7 +257,7 @@ def as_numbers(name: str, result: object) -> Tensor:
     """The result of an estimator's function as a tensor.
 
     Raises:
-        InvalidArgumentError: If it is no number, tensor or array.
+        InvalidArgumentError: If the result is not a number, tensor or array.
     """
     try:
         return torch.as_tensor(result)
@@ -269,7 +269,7 @@ def as_numbers(name: str, result: object) -> Tensor:
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:
-    """Whether the loss of any batch has different slopes on both sides, so that it is not differentiable there."""
+    """Whether any batch's loss has different slopes on both sides of the learner's table, and thus no derivative there."""
     tables = Tables(case, successes=estimator.binary)
     at = tables.theta.detach()
     directions = torch.randn(3, *at.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
