@@ -81,8 +81,7 @@ def compute_score(
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[Path, Path]:
-    """Write an environment's problems as a Parquet file, and `reward.py`, which judges them, or `agent.yaml` for multi-turn
-    ones.
+    """Write an environment's problems as Parquet, and `reward.py` to judge them, or `agent.yaml` for several turns.
 
     `agent.yaml` names `verl_episodes.EpisodeLoop`, which plays and judges an episode for each row. A row contains the index and
     id of its problem. The problem itself is read from the environment's data, which must therefore be present where verl runs.

@@ -25,8 +25,8 @@ class AuditVerifier:
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Verifier to audit: its name, rewards.py:function, or a file such as my_verifier.toml."""
     dataset: str | None = field(default=None, kw_only=True)
-    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default a few built-in
-    ones, as far as the verifier accepts them."""
+    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default those of a few
+    built-in problems, if the verifier accepts them."""
     verifier: str | None = None
     """Verifier to audit, if it is not the first argument."""
     reward_model: str | None = None
@@ -36,13 +36,13 @@ class AuditVerifier:
     limit: Annotated[int | None, AtLeast(1)] = None
     """Number of gold answers to sample; all of them by default."""
     drawn: Annotated[int | None, AtLeast(1)] = None
-    """Number of cases to draw, in place of rewritings of gold answers: right and wrong answers, as models write them, to
-    problems of mathematics, or of the kind that choice, unit_tests, sql, json_schema or ifeval judge."""
+    """Number of cases to draw, instead of rewriting gold answers: right and wrong answers, in the style of models, to problems
+    of mathematics, or to the kind of problem that choice, unit_tests, sql, json_schema or ifeval judges."""
     against: str | None = None
-    """Verifier to audit in place of the first, by the cases for that: a name, rewards.py:function, or the address of a
-    `rlvr serve-verifier`, such as http://localhost:8000."""
+    """Verifier to audit in place of the first, but with the cases drawn for the first: a name, rewards.py:function, or the
+    address of a `rlvr serve-verifier`, such as http://localhost:8000."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Seed of the sample of gold answers, of drawn cases, and of the order of the questions."""
+    """Seed of the sample of gold answers, of the drawn cases, and of the order in which the verifier is asked."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
@@ -60,7 +60,7 @@ class AuditVerifier:
     overwrite: bool = False
     """Replace the files of `json` and `card` if they exist."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

@@ -33,7 +33,7 @@ class CheckDataset:
     """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; several are separated by commas."""
+    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; separate several by commas."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: Annotated[int | None, AtLeast(1)] = None
@@ -41,16 +41,17 @@ class CheckDataset:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
     verifier: str | None = None
-    """Verifier, or its module:attribute; by default the data set's."""
+    """Verifier, or its module:attribute; by default the data set's own."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value, such as packages=numpy."""
     contract: Literal["auto"] | None = None
-    """With auto, tests of programs judge each gold completion in a process of their own, and if it fails, together with the
-    program; --out records which was enough."""
+    """With auto, the tests of each gold program first run in their own process and, if it fails, together with the program;
+    --out records under which of the two contracts it passed."""
     out: Path = Path("contracts.jsonl")
-    """File that --contract auto writes: id, contract and reason of each problem. Data sets read it by contracts=FILE."""
+    """File that --contract auto writes: id, contract and reason of each problem. Data sets read the file with
+    contracts=FILE."""
     overwrite: bool = False
-    """Replace the file that --out names, if there is one."""
+    """Replace the file that --out names, if it exists."""
 
     def __post_init__(self) -> None:
         if self.contract is not None and "," in self.name:
@@ -94,7 +95,7 @@ class CheckDataset:
 
     @property
     def _unfinished(self) -> Path:
-        """The file of contracts until it is whole; one of before stays until then."""
+        """The file of contracts until it is complete; an earlier file of contracts stays until then."""
         return self.out.with_name(f"{self.out.name}.unfinished")
 
     def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
@@ -144,7 +145,7 @@ class CheckDataset:
         return passed == judged and all(read)
 
     def _judged(self, verifier: Verifier, golds: Sequence[Problem], contracts: Counter[str]) -> list[Verdict]:
-        """The verdict of each gold completion, under its contract if contracts are chosen, written and counted."""
+        """The verdict of each gold completion; chosen contracts apply to it, and are written and counted."""
         if self.contract is None:
             return judge_golds(verifier, golds)
         choices = choose_contracts(verifier, golds)
@@ -157,12 +158,12 @@ class CheckDataset:
 
 
 _ANY_COMPLETION = "?"
-"""The completion that a verifier is asked about to see whether it can read a reference."""
+"""The completion that is judged to see whether a verifier can read a reference."""
 
 
 def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool:
     """Whether a verifier can read the reference of a problem; if not, the reason is printed."""
-    if isinstance(problem.reference, DeferredTests):  # no program need be run
+    if isinstance(problem.reference, DeferredTests):  # no program has to run
         try:
             problem.reference.load()
         except RLVRError as error:

@@ -185,8 +185,7 @@ def warm_start(
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
-    """Sample completions of the warm start, pair them by the preferring verifier's scores, write the pairs, and return their
-    number.
+    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number.
 
     Raises:
         DataError: If no completion is preferred to another.
