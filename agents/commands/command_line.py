@@ -220,8 +220,8 @@ def _option(
 ) -> tyro.constructors.StructFieldSpec:
     """An option with its bound in the help, if it has a bound, and with its reader.
 
-    The reader avoids that `tyro` compares the default with a type that is not a class, for which it would load typeguard, and
-    thereby asyncio and unittest.
+    Setting the reader keeps `tyro` from comparing the default with a type that is not a class, for which it would load
+    typeguard, and thereby asyncio and unittest.
     """
     hint: Any = field.type
     plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
