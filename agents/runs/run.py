@@ -201,7 +201,7 @@ class Run:
     def best_checkpoint(self) -> Path | None:
         """The checkpoint with the highest score on held-out problems, the first if several are equal.
 
-        Without evaluations, it is the checkpoint with the highest mean training reward over the last `BEST_OVER` steps up to it,
+        Without evaluations, it is the checkpoint with the highest mean training reward over the `BEST_OVER` steps up to it,
         the last if several are equal. None if there is no checkpoint.
         """
         scores = self.held_out.means
