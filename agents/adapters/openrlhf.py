@@ -1,8 +1,8 @@
 """OpenRLHF's remote reward: how `rlvr serve-verifier` answers `--reward.remote_url http://HOST:PORT/get_reward`.
 
 A request is `{"query": [...], "prompts": [...], "labels": [...]}`: prompt and completion as one decoded text with special
-tokens; the prompt alone; and the reference, which is the value of the column `--data.label_key`. The answer is `{"rewards":
-[...], "scores": [...], "extra_logs": {...}}` (OpenRLHF 0.11, `openrlhf/utils/agent.py`).
+tokens; the prompt alone; and the reference, which is the value of the column `--data.label_key`. The answer is
+`{"rewards": [...], "scores": [...], "extra_logs": {...}}` (OpenRLHF 0.11, `openrlhf/utils/agent.py`).
 
 If the verifier can't judge, the service answers 503. OpenRLHF then asks four more times; if there is still no reward for the
 completion, the run stops.

@@ -202,8 +202,7 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
     try:
         return make({**chat, **arguments})
     except DataError:
-        # An alphabet that can't spell a chat means that actions are tokens: without a chat, the error about token rules is
-        # raised.
+        # An alphabet that can't spell a chat means that actions are tokens: without a chat, the error says that.
         rlvr_envs.MessageEnv(make(arguments).streams)
         raise
 

@@ -114,12 +114,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
             config = read_config(run)
             if rlvr_envs.environment_id(config["env"]) == environment:
                 return [str(pair) for pair in config["env_args"]]
-        except (
-            RLVRError,
-            KeyError,
-            TypeError,
-            OSError,
-        ):  # not a run's folder, such as a model's, which has another config
+        except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a folder of a model, with another config
             continue
     return None
 

@@ -18,8 +18,7 @@ The line of a sample has these fields:
 | `prompt` | the problem's prompt: text, or messages with `role` and `content`; the manifest has one fully rendered example |
 | `reference` | the reference answer that the verifier compares with |
 | `completion` | the policy's text |
-| `outcome`, `score`, `answer`, `detail` | fields of the verdict; null without a completion; `score` is null if the verifier
-broke |
+| `outcome`, `score`, `answer`, `detail` | fields of the verdict; null without a completion (`score`: if the verifier broke) |
 | `tokens` | number of tokens the policy generated; 0 if a server does not count them |
 | `truncated` | whether the token budget ran out, or the verifier broke |
 | `applied` | the part of a `hybrid` or `first` verifier that decided; null for other verifiers |

@@ -8,13 +8,11 @@ reported when it appears, and again only after `WINDOW` steps without it.
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
 | `gold_reward` | the mean gold score (of `verifiers.with_gold`) has fallen in this sense, but the mean reward has not |
-| `together` | the mean reward has risen in this sense under tests that run together with the program, but not under other tests
-|
+| `together` | the mean reward has risen in this sense for tests that run together with the program, not for others |
 | `signal` | all rewards in the window are equal, or in most groups all rewards are equal (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
 | `held_out` | every held-out score has risen by less than half the rise of the reward, by more than `SIGMAS` standard errors |
-| `entropy` | below a tenth of its value in the first steps, while rewards still vary at least half as much as in the first
-steps |
+| `entropy` | below a tenth of its first value, while rewards still vary at least half as much as in the first steps |
 | `truncation` | more than `MOST_TRUNCATED` of the completions are cut off, and significantly more than in the first steps |
 | `kl` | above `MOST_KL`, in nats a token: the policy has left its reference |
 | `noise` | in more than `MOST_BY_ERROR` of the groups with a signal, the signal is likely an error (with a verifier's card) |

@@ -14,8 +14,7 @@ Errors are `{"error": {"type", "message"}}`:
 
 | status | type | |
 |---|---|---|
-| 400, 422 | `invalid_request` | the body is not JSON, has an unknown key (400), or has another layout; the message names the
-field |
+| 400, 422 | `invalid_request` | the body is not JSON, has an unknown key (400) or another layout; the message names the field |
 | 401 | `unauthorized` | the token is missing or wrong |
 | 403 | `forbidden` | a web page sends a request to a service without a token |
 | 404, 405 | `not_found`, `method_not_allowed` | |

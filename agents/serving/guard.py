@@ -59,8 +59,7 @@ class Guard:
         """Pass the request on, or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
-            # Browsers let any page open a WebSocket, and send the page's origin; a close before the handshake is answered with
-            # 403.
+            # Browsers let any page open a WebSocket, and send the page's origin; a close before the handshake gives 403.
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":

@@ -131,8 +131,8 @@ class AgentConfig:
     if the share is exceeded over the last step (if a step has fewer than 32 episodes, over the last steps that together have
     32), or at the end of training."""
     problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
-    """How the problems of a step are chosen: each problem once before any is repeated (`uniform`), or in proportion to p(1 -
-    p), where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
+    """How the problems of a step are chosen: each problem once before any is repeated (`uniform`), or in proportion to
+    p(1 - p), where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
     (`difficulty`)."""
     difficulty: Annotated[str | None, UsedIf("reads_difficulty", _NO_DIFFICULTY)] = None
     """Folder of the evaluation for the problem sampler `difficulty`, as written by `rlvr eval --split train --samples 8`."""

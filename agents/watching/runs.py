@@ -130,9 +130,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
         rows = {run.folder: [row for row in run.metrics.values if row.get(metric) is not None] for run in runs}
         having = [run for run in runs if metric in names[run.folder]]
         drawn = [TrainingCurve.of_rows(run.folder, configs[run.folder], rows[run.folder], metric) for run in having]
-        sparse = any(
-            2 * len(rows[run.folder]) < len(run.metrics.values) for run in having
-        )  # such as a metric of evaluations
+        sparse = any(2 * len(rows[run.folder]) < len(run.metrics.values) for run in having)  # such as an evaluation
         order = dict.fromkeys(curve.setting for curve in drawn)
         groups = bands(drawn, 1 if sparse else smooth) if drawn else []
         panels[metric] = [
