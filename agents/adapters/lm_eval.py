@@ -5,7 +5,7 @@ python -c "from agents.adapters import lm_eval; lm_eval.export('GSM8K', 'tasks/g
 lm_eval --include_path tasks --tasks gsm8k_rlvr --model hf --model_args pretrained=MODEL
 ```
 
-The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share that could not.
+The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share of other samples.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: 
 
 
 def problems_of(prompts: Sequence[str], labels: Sequence[Any]) -> list[Problem]:
-    """Each prompt with its label as the reference.
+    """Make a problem from each prompt, with its label as the reference.
 
     Raises:
         InvalidArgumentError: If there is not one label for each prompt.

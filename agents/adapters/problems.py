@@ -1,4 +1,4 @@
-"""Shared code of the adapters: problems of an environment, and texts and messages as other libraries write them."""
+"""Shared code of the adapters: problems of an environment, and texts and messages in the form of other libraries."""
 
 from __future__ import annotations
 

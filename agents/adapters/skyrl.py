@@ -34,11 +34,11 @@ def _environment_class() -> type[Any]:
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class VerifierEnv(BaseTextEnv):  # type: ignore[misc]
-        """Asks once, and judges the answer.
+        """An environment that asks once, and judges the answer.
 
         Args:
-            env_config: SkyRL's configuration of the environment, which is not used.
-            extras: The row: `reward_spec.ground_truth`, and further keys, which become the problem's metadata.
+            env_config: SkyRL's configuration of the environment; not used.
+            extras: The row, with `reward_spec.ground_truth` and further keys; it becomes the problem's metadata.
             verifier: As for `verifiers.make`.
             verifier_args: Arguments of the verifier.
         """

@@ -1,7 +1,8 @@
 """TRL: verifiers as reward functions of `GRPOTrainer` and its relatives.
 
 A completion that the verifier could not judge gets None. TRL leaves a completion out of the baseline, and gives it the
-advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions agree.
+advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions return
+None together.
 """
 
 from __future__ import annotations
@@ -107,7 +108,7 @@ def _column(columns: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 
 def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str) -> list[Problem]:
-    """Prompts and references as problems; every other column is metadata."""
+    """Make problems from prompts and references; the other columns become metadata."""
     references = _column(columns, reference)
     rows = {
         name: values for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)

@@ -41,7 +41,7 @@ class Played:
         self._episode, self._broken = self._world.start(self._world.streams.dataset[problem]), None
 
     def _take(self, text: str, *calls: MadeCall) -> str:
-        """Take a turn, and return the answer."""
+        """Play a turn, and return the environment's answer."""
         episode = self._started
         if episode.over:
             return _OVER

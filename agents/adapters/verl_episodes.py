@@ -105,7 +105,7 @@ class _Played:
         self._info = info
 
     def take(self, sampled: Any, step: tuple[rlvr_envs.Observation, float, bool, bool, dict[str, Any]]) -> None:
-        """Add the sampled tokens, and the environment's answer to them."""
+        """Add the sampled tokens and the environment's answer to the episode."""
         observation, reward, terminated, truncated, self._info = step
         if self._info.get("new_context"):
             raise InvalidArgumentError("the environment begins a new context, which verl has no place for")

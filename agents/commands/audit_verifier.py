@@ -20,7 +20,7 @@ from verifiers import AtLeast, InvalidArgumentError
 
 @dataclass(frozen=True)
 class AuditVerifier:
-    """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
+    """Test a verifier for errors with rewritten gold answers, near misses, attacks, threads and deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Verifier to audit: its name, rewards.py:function, or a file such as my_verifier.toml."""
@@ -32,7 +32,7 @@ class AuditVerifier:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to audit, in place of a verifier."""
     split: str | None = None
-    """Split of the data set; by default the last one, which is the test split if there is one."""
+    """Split of the data set; by default the last split, which is the test split if there is one."""
     limit: Annotated[int | None, AtLeast(1)] = None
     """Number of gold answers to sample; all of them by default."""
     drawn: Annotated[int | None, AtLeast(1)] = None
@@ -50,9 +50,9 @@ class AuditVerifier:
     answer_format: str | None = None
     """Template of the completions, with ANSWER in place of the answer; by default answers are presented as in the data set."""
     skip: tuple[str, ...] = ()
-    """Transformations and attacks to leave out, by the names in the report."""
+    """Transformations and attacks to leave out, by their names in the report."""
     deadline_s: float = 5.0
-    """Number of seconds that one verdict may take."""
+    """Maximum number of seconds for a verdict."""
     json: Path | None = None
     """File for the full report, as JSON."""
     card: Path | None = None

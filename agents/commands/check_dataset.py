@@ -30,7 +30,7 @@ _CHUNK = 32
 
 @dataclass(frozen=True)
 class CheckDataset:
-    """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
+    """Check that every gold completion of a data set passes the data set's own verifier, and list the completions that fail."""
 
     name: Annotated[str, tyro.conf.Positional]
     """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; separate several by commas."""
@@ -178,7 +178,7 @@ def _can_be_read(console: Console, verifier: Verifier, problem: Problem) -> bool
 
 
 def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:
-    """Verify the gold completion of each problem; a problem without one gives NO_ANSWER."""
+    """Verify the gold completion of each problem; a problem without a gold completion gives NO_ANSWER."""
     golds = [str(problem.metadata.get("gold_completion", "")) for problem in problems]
     return verifiers.verify_batch(verifier, golds, problems)
 

@@ -169,7 +169,7 @@ _READERS: dict[Any, tuple[str, Any]] = {
 def _plain_value(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """Parse text, numbers and optional values as `tyro` does, with messages that state what was expected."""
+    """Parse text, numbers and optional values like `tyro`, but with messages that state the expected kind of value."""
     allowed = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
     optional = types.NoneType in allowed
     required = [cls for cls in allowed if cls is not types.NoneType]
@@ -197,7 +197,7 @@ def _plain_value(
 
 @_REGISTRY.struct_rule
 def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.StructConstructorSpec | None:
-    """Read a dataclass as `tyro` does, with the bounds of its numbers in the help."""
+    """Read a dataclass like `tyro`, but with the bounds of its numbers in the help."""
     if not dataclasses.is_dataclass(info.type) or info.type in _BEING_READ:
         return None
     _BEING_READ.add(info.type)
@@ -212,7 +212,7 @@ def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.Str
 
 
 _BEING_READ: set[type] = set()
-"""Dataclasses whose fields `tyro` is finding."""
+"""Dataclasses whose fields `tyro` is currently collecting."""
 
 
 def _option(

@@ -63,7 +63,7 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 
 
 def say_stops(console: Console, env: object) -> None:
-    """Print the stop tokens of turns in an environment with tokens, if there are more than the tokenizer's end token."""
+    """In an environment with tokens, print the stop tokens of turns if the tokenizer's end token is not the only one."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
@@ -72,7 +72,7 @@ def say_stops(console: Console, env: object) -> None:
 
 
 VerifierChoice = tuple[str, dict[str, Any]]
-"""A verifier's name or module:attribute, and its arguments, for `verifiers.make`."""
+"""A verifier's name or module:attribute, and the verifier's arguments, for `verifiers.make`."""
 
 
 def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
@@ -230,7 +230,7 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
 def make_any_vec(
     name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
 ) -> VectorEnv[Any, Any, Any]:
-    """Build the native vector environment of a name, or vectorise any other Gymnasium environment.
+    """Build the native vector environment for a name, or vectorise any other Gymnasium environment.
 
     Args:
         name: As for `rlvr_envs.find_environment`.
@@ -250,10 +250,10 @@ DISABLED = AutoresetMode.DISABLED
 
 
 def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build one environment of the user's own.
+    """Build one user-defined environment.
 
     Raises:
-        InvalidArgumentError: If it does not accept the arguments, or does not return a Gymnasium environment.
+        InvalidArgumentError: If `make` does not accept the arguments, or does not return a Gymnasium environment.
     """
     try:
         inspect.signature(make).bind(**arguments)
@@ -295,7 +295,7 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
 
 
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.TokenVectorEnv:
-    """Build the native vector environment of a name, without copies of the observation buffers."""
+    """Build the native vector environment for a name, without copies of the observation buffers."""
     check_reserved(arguments)
     options, cls = {**PROMPT, **arguments}, rlvr_envs.environment_class(name)
     if LEVELS in options:

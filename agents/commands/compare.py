@@ -43,7 +43,7 @@ from verifiers.statistics import FEW_PROBLEMS
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare evaluations with the first one, problem by problem."""
+    """Compare evaluations with the first evaluation, problem by problem."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Two or more folders written by rlvr eval or rlvr grade; each later run is compared with the first."""
@@ -147,7 +147,7 @@ def _most_samples(run: RecordedRun) -> int:
 
 
 def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | None]]:
-    """The votes of a run's samples, by the verifier that judged them."""
+    """The votes of a run's samples, from the verifier that judged the samples."""
     verifier = answer_verifier(recorded_verifier(run.settings))
     return recorded_votes(run, _dataset(run, arguments), verifier)
 

@@ -31,7 +31,7 @@ class Contamination:
     words: Annotated[int, AtLeast(2)] = NGRAM
     """Number of words in an n-gram. A prompt with at most this many words is compared as a whole."""
     threshold: Annotated[float, Between(0, 1, open_low=True)] = 0.5
-    """Share of a problem's n-grams that must occur in the training data for it to count as contaminated."""
+    """Share of a problem's n-grams that must occur in the training data for the problem to count as contaminated."""
     train_args: tuple[str, ...] = ()
     """Arguments of the training data set, each as name=value."""
     evaluation_args: tuple[str, ...] = ()

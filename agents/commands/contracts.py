@@ -11,12 +11,12 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, Verifier
 from verifiers.unit_tests import CONTRACTS, UnitTestVerifier, contract_of, with_contract
 
 _CAUSE = 200
-"""Maximum number of characters of a cause."""
+"""Maximum number of characters recorded of a failure's cause."""
 
 
 @dataclass(frozen=True)
 class ContractChoice:
-    """The contract of a problem."""
+    """The contract chosen for a problem."""
 
     problem: Problem
     contract: str

@@ -28,7 +28,7 @@ class DataStats:
     """Count the contents of a data set: lengths, levels, references, repetitions, and problems that can't be judged."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """An environment, such as GSM8K or rlvr/GSM8K-v0."""
+    """Environment whose data set is counted, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: Annotated[int | None, AtLeast(1)] = None

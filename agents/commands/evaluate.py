@@ -161,7 +161,7 @@ class Evaluate(EvaluateOptions):
         return with_options({} if spec is None else {"verifier": spec}, env_arguments(self.env_args))
 
     def _run_several(self, console: Console) -> int:
-        """Evaluate on one environment after the other, each in its own subfolder; return the highest exit code."""
+        """Evaluate on several environments in turn, each in its own subfolder; return the highest exit code."""
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
         names = [rlvr_envs.environment_id(name) for name in self.env.split(",")]

@@ -37,8 +37,8 @@ class Export:
     folder: Path
     """Folder to write to, created if it does not exist; for prime-rl its name is also the package's name."""
     target: Annotated[Target | None, tyro.conf.Positional, tyro.conf.arg(metavar="{verl,trl,prime-rl,lm-eval}")] = None
-    """Target: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl (a taskset
-    for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
+    """Target of the export: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl
+    (a taskset for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
     env: str | None = None
     """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None

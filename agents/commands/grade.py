@@ -38,8 +38,8 @@ class Grade:
     """Judge completions that were made elsewhere, and record them as rlvr eval does."""
 
     file: Annotated[Path, tyro.conf.Positional]
-    """File of completions: rows with completion and problem_id, as JSON Lines, a JSON array, CSV (also .gz) or Parquet;
-    lm-eval's --log_samples; OpenAI's batch output; or an Inspect log."""
+    """File of completions: rows with completion and problem_id, in JSON Lines, a JSON array, CSV (also compressed as .gz) or
+    Parquet; output of lm-eval's --log_samples; OpenAI's batch output; or an Inspect log."""
     env: str
     """Environment whose problems the completions answer, such as GSM8K."""
     columns: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ class Estimator:
     """The objective whose gradient the estimate is compared with: the expected return, the expected best of two completions, or
     the log-likelihood of a success, truncated to the terms that a group can estimate."""
     scores: Literal["graded", "binary"] = "graded"
-    """How completions are scored: from -0.2 to 1.2, or 1 for a success and 0 otherwise."""
+    """How completions are scored: `graded`, from -0.2 to 1.2, or `binary`, 1 for a success and 0 otherwise."""
 
 
 ESTIMATORS = (
@@ -92,12 +92,12 @@ ESTIMATORS = (
 
 
 def graded(completion: str, problem: Problem) -> float:
-    """A score to which every token contributes."""
+    """A completion's score, to which every token contributes."""
     return 0.2 + 0.3 * completion.count("a") + 0.7 * completion.count("ab") - 0.1 * completion.count("bb")
 
 
 def binary(completion: str, problem: Problem) -> float:
-    """1 for a success, 0 otherwise."""
+    """A completion's score: 1 for a success, 0 otherwise."""
     return float("ab" in completion)
 
 
@@ -323,10 +323,10 @@ class GradientLabCommand:
 
 
 def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
-    """A lab of all completions of a problem of an environment, under `small_policy`.
+    """A lab of all completions of an environment's problem under `small_policy`.
 
     Raises:
-        InvalidArgumentError: If there is no such problem, or it has too many completions.
+        InvalidArgumentError: If there is no such problem, or the problem has too many completions.
     """
     if not 0 <= problem < len(env.streams.dataset):
         raise InvalidArgumentError(f"the environment has problems 0 to {len(env.streams.dataset) - 1}, got {problem}")

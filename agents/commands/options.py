@@ -101,7 +101,7 @@ class RLHFOptions:
     verifier: str | None = None
     """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
     verifier_args: tuple[str, ...] = ()
-    """Arguments of that verifier, each as name=value."""
+    """Arguments of the verifier that decides preferences, each as name=value."""
     device: str = DEVICE
     """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""

@@ -153,7 +153,7 @@ class Play:
                 env.close()
 
     def _endpoint(self) -> Endpoint | None:
-        """The server that plays."""
+        """The server that plays; None without --base-url."""
         if self.base_url is None:
             return None
         config = endpoint_config({"base_url": self.base_url, "model": self.model, "concurrency": 1}, self.engine_args)
@@ -215,7 +215,7 @@ class Play:
         return policy
 
     def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
-        """The interaction that answers in place of the environment's own."""
+        """The interaction that answers in place of the environment's own interaction."""
         from agents.commands.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction

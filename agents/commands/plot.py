@@ -19,7 +19,7 @@ _SUFFIXES = (".svg", ".png")
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw metrics of training runs as SVG and PNG; runs that differ only in their seed are one curve with a band."""
+    """Draw metrics of training runs as SVG and PNG; runs that differ only in their seed form one curve with a band."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folders of training runs, one or more."""
@@ -30,7 +30,7 @@ class Plot:
     smooth: Annotated[int, AtLeast(1)] = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
-    """Path of the two files to write, to which .svg and .png are added."""
+    """Path of the two files to write, without the suffixes .svg and .png."""
     title: str | None = None
     """Title of the plot."""
     overwrite: bool = False

@@ -24,7 +24,7 @@ class RunOptions(Protocol):
 
     @property
     def run_folder(self) -> Path | None:
-        """The folder, if one is given."""
+        """The folder that is given for the run, if any."""
         ...
 
     @property

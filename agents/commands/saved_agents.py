@@ -30,7 +30,7 @@ _PERCEPTRON = Path("model", "architecture.json")
 
 @dataclass(frozen=True)
 class SavedAgent:
-    """The checkpoint of an agent that reads numbers rather than tokens."""
+    """The checkpoint of an agent that reads numbers instead of tokens."""
 
     checkpoint: Path
 
@@ -67,7 +67,7 @@ class SavedAgent:
 
     @functools.cached_property
     def has_values(self) -> bool:
-        """Whether a perceptron has learned action values rather than a policy."""
+        """Whether a perceptron has learned action values instead of a policy."""
         from agents.learn.checkpoint import agent_of
 
         return agent_of(self.checkpoint) in VALUE_AGENTS

@@ -1,4 +1,4 @@
-"""The search that the options of `rlvr eval` select."""
+"""Makes the search that the options of `rlvr eval` select."""
 
 from __future__ import annotations
 

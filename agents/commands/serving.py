@@ -1,4 +1,4 @@
-"""Shared code of the commands that serve over HTTP: the address, the token, and serving until an interrupt."""
+"""Shared code of the commands that serve over HTTP: the address, the token, and serving until interrupted."""
 
 from __future__ import annotations
 

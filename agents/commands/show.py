@@ -114,7 +114,7 @@ def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
 
 
 def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
-    """The completion, colored if the row has its tokens and their values, and a legend for its title."""
+    """A legend for the completion's title, and the completion, colored if the row has its tokens and their values."""
     recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
     if color is not None and color not in recorded:
         raise InvalidArgumentError(

@@ -24,7 +24,7 @@ class TabularOptions:
     env: str
     """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or your own, such as my_envs:MyEnv."""
     steps: Annotated[int, AtLeast(1)] = 100
-    """Total number of training steps, each of episodes_per_step episodes."""
+    """Total number of training steps; each step has episodes_per_step episodes."""
     token_budget: Annotated[int | None, AtLeast(1)] = None
     """Number of actions after which training ends, even before --steps; the step that reaches this number is completed."""
     run_folder: Path | None = None
@@ -35,7 +35,7 @@ class TabularOptions:
     checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
     keep: Annotated[int | None, AtLeast(1)] = 2
-    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    """Number of most recent checkpoints to keep in addition to the one with the best mean reward; None keeps all."""
     loggers: tuple[str, ...] = ("tensorboard",)
     """Loggers that get the metrics in addition to metrics.jsonl: tensorboard, wandb or trackio; without a name, there are no
     loggers."""

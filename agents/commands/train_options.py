@@ -63,7 +63,7 @@ class TrainOptions:
     """Number of sampled tokens after which training ends, even before --steps; the step that reaches this number is
     completed."""
     model: str = "tiny"
-    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or, if
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights or, if
     observations are vectors as in CartPole-v1, a multilayer perceptron."""
     hidden: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Width of each hidden layer of the multilayer perceptron; by default 64 64 with tanh units, or for dqn 256 256 with
@@ -100,7 +100,7 @@ class TrainOptions:
     checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
     keep: Annotated[int | None, AtLeast(1)] = 2
-    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    """Number of most recent checkpoints to keep in addition to the one with the best mean reward; None keeps all."""
     save_dtype: SaveDtype = "source"
     """Type of the weights in the model folders of checkpoints: source (the type in --model), float32, bfloat16 or float16. The
     bits that a smaller type drops are saved separately, so that a resumed run continues exactly. Adapters are saved in float32,
@@ -145,7 +145,7 @@ class TrainOptions:
     """Verifier that also scores completions but is not trained on, to see whether the policy hacks --verifier or
     --reward-model: environment (the environment's own verifier), or as for --verifier. Its score is logged as gold_reward."""
     engine: Literal["torch", "vllm"] = "torch"
-    """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
+    """Engine used for sampling: torch, which uses the trained model itself, or vLLM, which uses its weights."""
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
@@ -155,8 +155,9 @@ class TrainOptions:
     max_restarts: Annotated[int, AtLeast(0)] = 0
     """Number of times that all processes are restarted from the last checkpoint after a process has died; with --nproc."""
     gather: Gathering = "auto"
-    """The data of each episode that all processes get: whole trajectories, which divides passes evenly; rows, only the numbers
-    of each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
+    """The data of each episode that all processes get: trajectories (whole trajectories, so that passes are divided evenly),
+    rows (only the numbers of each completion, so that each process trains on the episodes that it played), or auto (rows with
+    more than 32 processes)."""
     shard: Literal["none", "fsdp"] = "none"
     """How weights, gradients and the optimiser's state are divided among processes, with --nproc or torchrun: none (each
     process holds all of them), or fsdp, for models that do not fit on one GPU."""
@@ -262,7 +263,7 @@ def env_shows_vectors(name: str, pairs: Iterable[str]) -> bool:
 
 
 def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
-    """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
+    """Build an environment whose observations are vectors; None if the observations are something else, such as tokens."""
     environment: Any = rlvr_envs.find_environment(name)
     if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return None

@@ -72,7 +72,7 @@ def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequ
 
 
 def _expected(command: type, option: str) -> str:
-    """The values that an option takes, by the type of its field."""
+    """Describe the values that an option takes, from the type of its field."""
     hint = str(get_type_hints(command).get(option[2:].replace("-", "_"), ""))
     return "numbers, such as 0.05" if "float" in hint else "whole numbers" if "int" in hint else "other values"
 

@@ -82,6 +82,6 @@ class View:
 
 
 def _program() -> str | None:
-    """Find Inspect's command, in the environment of this process first."""
+    """Find Inspect's command, first in the Python environment of this process."""
     own = Path(sys.executable).with_name("inspect")
     return str(own) if os.access(own, os.X_OK) else shutil.which("inspect")

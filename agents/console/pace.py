@@ -10,7 +10,7 @@ _FIRST = 3
 
 @dataclass
 class Pace:
-    """Measures the first steps of a run from the seconds that they report.
+    """Measures the pace of a run from the durations of its first steps.
 
     Args:
         begun: The progress at the beginning, in steps or tokens.

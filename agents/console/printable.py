@@ -13,7 +13,7 @@ def printable(text: str) -> str:
 
 
 def in_one_line(text: str) -> str:
-    """Join the lines of a text by ` | `, and escape characters that are not printable."""
+    """Join the lines of a text with ` | `, and escape unprintable characters."""
     return printable(re.sub(r"\s*\n\s*", " | ", text.strip()))
 
 

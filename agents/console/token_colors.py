@@ -1,4 +1,4 @@
-"""Tokens of a completion with a background color for each token's value."""
+"""Shows tokens of a completion, each with a background color for the token's value."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class DemoConfig:
     """Settings of the demonstration."""
 
     folder: Path = Path("runs/demo")
-    """Folder of the warm start, which is reused, and of the runs, each in a new subfolder."""
+    """Folder for the warm start, which is reused if it exists, and for the runs, each in a new subfolder."""
     steps: Annotated[int, AtLeast(1)] = 160
     test_problems: Annotated[int, AtLeast(1)] = 500
     samples: Annotated[int, AtLeast(1)] = 4
@@ -126,7 +126,7 @@ def _train(policy: CausalLMPolicy, config: DemoConfig, folder: Path) -> float:
 
 
 def _train_control(policy: CausalLMPolicy, seconds: float) -> int:
-    """Continue supervised learning for the same time, and return the number of steps."""
+    """Continue supervised learning for a number of seconds, and return the number of steps."""
     started = time.perf_counter()
     with progress("Control: supervised", round(seconds)) as advance:
 

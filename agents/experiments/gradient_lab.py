@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 MAX_SEQUENCES = 4096
-"""Largest number of sequences tried to enumerate the completions."""
+"""Largest number of sequences to try when completions are enumerated."""
 MAX_BYTES = 4 * 2**30
 """Largest memory for the derivatives of all completions."""
 _ROWS_AT_ONCE = 16
@@ -88,7 +88,7 @@ def all_completions(
 
     Args:
         env: The environment; see `rollout`.
-        problem: Index of the problem, -1 for an environment that has only one.
+        problem: Index of the problem; -1 for an environment with only one problem.
         horizon: Token budget of the problem.
         actions: The tokens to choose from.
 
@@ -260,7 +260,7 @@ class GradientLab:
 
 
 def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l].
+    """Derivatives f64[c l p] of log-probabilities and entropies with respect to the weights; log-probabilities f64[c l].
 
     Raises:
         InvalidArgumentError: If the derivatives need more than `MAX_BYTES`.
@@ -289,7 +289,7 @@ def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, T
 
 
 def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
-    """Derivatives f64[b l] of the agent's loss by the log-probabilities and the entropies of its batch."""
+    """Derivatives f64[b l] of the agent's loss with respect to its batch's log-probabilities and entropies."""
     shape = batch.loss_mask.shape
     leaves = batch.old.double().requires_grad_(True), torch.zeros(shape).double().requires_grad_(True)
     loss = batch_loss(agent, batch, agent.advantages(batch), TokenOutputs(*leaves))
@@ -330,15 +330,15 @@ class BiasReport:
     """Norm of the difference between the estimate's mean and the gradient, relative to the gradient's norm, with the expected
     sampling error subtracted."""
     bias_error: float
-    """Root of the mean square of the sampling error in that difference, relative to the gradient's norm."""
+    """Root mean square of the sampling error in the difference that `bias` measures, relative to the gradient's norm."""
     direction: float
     """Norm of the mean's component orthogonal to the gradient, relative to the component along it, with the expected sampling
     error subtracted: 0 for a multiple of the gradient."""
     direction_error: float
-    """Root of the mean square of the sampling error in the orthogonal component, relative to the component along the
-    gradient."""
+    """Root mean square of the sampling error in the orthogonal component, relative to the component along the gradient."""
     z: float
-    """Largest difference along the gradient and some random directions orthogonal to it, in standard errors."""
+    """Largest difference between mean and gradient along the gradient and some random directions orthogonal to it, in standard
+    errors."""
     z_across: float
     """Largest difference along the orthogonal directions only, in standard errors; not affected by the estimate's scale."""
     scale: float
@@ -465,7 +465,7 @@ def examine(
 
 
 def _without_noise(squared: float, noise: float, size: float) -> tuple[float, float]:
-    """The root of a squared norm without the noise expected in it, and the root of the noise, relative to a size."""
+    """The root of a squared norm after subtracting its expected noise, and the root of the noise, both relative to a size."""
     if not size:
         return math.inf, math.inf
     return math.sqrt(max(0.0, squared - noise)) / size, math.sqrt(noise) / size + _ROUNDING

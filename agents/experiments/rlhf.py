@@ -52,7 +52,7 @@ class RLHFConfig:
     """
 
     warm_start_steps: Annotated[int, AtLeast(0)] = 150
-    """Number of supervised steps on gold completions before anything else; 0 takes the model as it is."""
+    """Number of supervised steps on gold completions at the beginning; 0 uses the model unchanged."""
     problems: Annotated[int, AtLeast(1)] = 4000
     """Number of problems whose completions are compared."""
     samples: Annotated[int, AtLeast(2)] = 4

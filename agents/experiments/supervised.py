@@ -44,7 +44,8 @@ class SupervisedConfig:
     """
 
     steps: Annotated[int | None, AtLeast(1)] = None
-    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained one (see `for_model`)."""
+    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained model (see
+    `for_model`)."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 128
     """Number of examples in each optimiser step."""
     seed: Annotated[int, AtLeast(0)] = 0
@@ -53,7 +54,7 @@ class SupervisedConfig:
     """Settings of the optimiser."""
 
     def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
-        """Return these settings with the number of steps and the learning rate chosen for a torch model, if not set.
+        """Return these settings; if the number of steps or the learning rate is not set, it is chosen for a torch model.
 
         Args:
             model: The model to train.

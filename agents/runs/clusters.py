@@ -33,16 +33,16 @@ class Clustered(Protocol):
 
 
 def problem_cluster(problem: Problem | None) -> str | None:
-    """A digest of what a problem asks, equal for equal prompts.
+    """A digest of a problem's question, equal for equal prompts.
 
     Returns:
-        The digest; None for a problem that is hidden or unknown, which is its own cluster.
+        The digest; None for a hidden or unknown problem, which is its own cluster.
     """
     return None if problem is None or problem.metadata.get(HIDDEN) else _digest(problem.prompt)
 
 
 def own_cluster(problem_id: str) -> Hashable:
-    """The cluster of a problem that is its own."""
+    """The cluster of a problem that does not share its cluster with other problems."""
     return ("problem", problem_id)
 
 

@@ -69,7 +69,7 @@ class Measure:
     name: str
     """`"score"`, or a name such as `"pass@4"`."""
     values: tuple[Mapping[str, float], ...]
-    """The values of each run, by the problem's id."""
+    """For each run, the values by the problem's id."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class MeasureComparison:
     """The cluster of each problem."""
 
     def needed(self, row: int, difference: float) -> int | None:
-        """The number of problems needed to find a run's difference from the first: see `statistics.problems_needed`."""
+        """The number of problems needed to find a difference between a run and the first: `statistics.problems_needed`."""
         return statistics.problems_needed(self.scores[0], self.scores[row], difference, self.clusters)
 
 

@@ -14,7 +14,7 @@ from typing import Annotated
 from verifiers import AtLeast, Problem, checked
 
 NGRAM = 13
-"""Words of an n-gram."""
+"""Default number of words in an n-gram."""
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 

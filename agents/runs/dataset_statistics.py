@@ -154,7 +154,7 @@ def _distribution(values: Sequence[object]) -> dict[str, Any]:
 
 
 def _in_order(pairs: Sequence[tuple[object, int]]) -> Iterator[tuple[object, int]]:
-    """Numbers by size, anything else by frequency."""
+    """Sort numbers by size; leave other values sorted by frequency."""
     if all(isinstance(value, int | float) for value, _ in pairs):
         return iter(sorted(pairs))
     return iter(pairs)

@@ -71,7 +71,7 @@ MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 TABLE = "samples.parquet"
 FORMAT = 1
-"""Version of the record's format, raised by every incompatible change."""
+"""Version of the record's format; every incompatible change raises it."""
 ORACLE_NOTE = "chosen by the verdicts that score them: an upper bound like pass@k, not an accuracy"
 """Note on samples whose search was guided by the verifier of the evaluation."""
 _MAY_GROW = ("problems", "samples")
@@ -88,14 +88,14 @@ class Sample:
     sample: int
     seed: int
     outcome: str | None
-    """None if the environment has no verifier, or there is no completion."""
+    """The verdict's outcome; None if the environment has no verifier, or there is no completion."""
     score: float | None
-    """None if the verifier broke, or the request for the completion failed."""
+    """The score; None if the verifier broke, or the request for the completion failed."""
     answer: str | None
     tokens: int
     truncated: bool
     error: str | None
-    """Why the verifier broke, or the request for the completion failed; None if neither did."""
+    """The reason why the verifier broke or the request for the completion failed; None if neither happened."""
     unsupported: bool
     """Whether the sample scored 0 because its tests use the program's objects in a way the sandbox does not support."""
     applied: str | None = None
@@ -163,7 +163,7 @@ class Sample:
         """Read a sample from a line of a record.
 
         Raises:
-            DataError: If a field is missing or of another type.
+            DataError: If a field is missing or has another type.
         """
         added_later = {
             "unsupported": False,
@@ -187,7 +187,7 @@ class Sample:
     def of_problem(
         self, problem: Problem | None, cluster: Callable[[Problem | None], str | None] = problem_cluster
     ) -> Sample:
-        """This sample with the cluster of its problem."""
+        """Return this sample with the cluster of its problem."""
         return replace(self, cluster=cluster(problem))
 
     @property

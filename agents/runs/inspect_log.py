@@ -37,7 +37,7 @@ _HEADER = "header.json"
 _FORMAT = 2
 """Inspect's own version of its format."""
 _WRITER = 1
-"""Version of the layout written here."""
+"""Version of the layout that this module writes."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 """Date of every file in the zip, so that equal runs have equal logs."""
 _COLUMNS = {"step": "step", "tokens": "length", "advantage": "advantage", "reward": "reward"}

@@ -202,7 +202,7 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
 
 
 def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArray[np.int64], smooth: int) -> Array:
-    """The running means f64[r t] of r runs at t steps, NaN where a run has no value."""
+    """The running means f64[r t] of r runs at t steps; NaN if a run has no value at a step."""
     table = np.full((len(group), len(steps)), np.nan)
     for row, (curve, own) in enumerate(zip(group, values, strict=True)):
         table[row, np.searchsorted(steps, curve.steps)] = running_mean(own, smooth)

@@ -76,7 +76,7 @@ class RecordedRun:
         return sum(row["score"] is None for row in self.rows)
 
     def samples(self) -> list[Sample]:
-        """The rows, without their texts."""
+        """The samples of the rows, without their texts."""
         return [Sample.read(row) for row in self.rows]
 
     def problem_scores(self) -> dict[str, float]:

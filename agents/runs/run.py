@@ -163,7 +163,7 @@ class Run:
         return self.folder / VERIFIER_ERRORS
 
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
-        """Append plain data on why a verifier broke."""
+        """Append plain data about the reason why a verifier broke."""
         with self.verifier_errors.open("a", encoding="utf-8") as file:
             file.write(to_json(line) + "\n")
 

@@ -98,7 +98,7 @@ class VerifyRequest(KnownKeys):
 
 
 class RewardRequest(BaseModel):
-    """The body of `POST /get_reward`, as OpenRLHF sends it."""
+    """The body of `POST /get_reward` that OpenRLHF sends."""
 
     query: list[str] = Field(min_length=1)
     prompts: list[str]
@@ -106,7 +106,7 @@ class RewardRequest(BaseModel):
 
 
 class Service:
-    """A verifier behind limits."""
+    """A verifier with limits on requests."""
 
     def __init__(self, verifier: Verifier, limits: RequestLimits, end_of_text: Sequence[str]) -> None:
         self.batcher = Batcher(verifier, batch_size=limits.batch_size, max_waiting=limits.max_waiting)
@@ -214,7 +214,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
-    """The first fault that pydantic finds: whether it is an unknown key, and its message."""
+    """The first fault that pydantic finds: whether it is an unknown key, and the fault's message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
     first = (unknown or errors)[0]  # its input is left out, since it may be long
     location = ".".join(map(str, first["loc"]))

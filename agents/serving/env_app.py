@@ -145,7 +145,7 @@ class Session:
 
 
 class EnvService:
-    """An environment behind limits."""
+    """An environment with limits on requests."""
 
     def __init__(
         self, streams: rlvr_envs.TokenStreams, name: str, limits: RequestLimits, idle_s: float = IDLE_S
@@ -180,7 +180,7 @@ class EnvService:
         return answer({"status": "healthy", **about, **counts})
 
     async def connect(self, socket: WebSocket) -> None:
-        """Serve a client of OpenEnv until it leaves."""
+        """Serve a client of OpenEnv until it disconnects."""
         await socket.accept()
         if self._full():
             await socket.send_text(to_json(_error(RefusedError(429, "overloaded", "too many episodes are played"))))

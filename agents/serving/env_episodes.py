@@ -32,7 +32,7 @@ class Call(KnownKeys):
 
 
 class Action(KnownKeys):
-    """A turn of the policy, or some of its tokens."""
+    """A turn of the policy, or some tokens of a turn."""
 
     text: str = ""
     calls: list[Call] = Field(default_factory=list)

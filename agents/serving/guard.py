@@ -56,7 +56,7 @@ class Guard:
         self._arrive_s = arrive_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass a request on, or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
             # Browsers let any page open a WebSocket, and send the page's origin; a close before the handshake gives 403.

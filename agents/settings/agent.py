@@ -152,7 +152,8 @@ class AgentConfig:
     """Shared settings that an agent's own code reads, so that they always have an effect, whatever the other settings are."""
 
     learns_values: ClassVar[bool] = False
-    """Whether the policy's own outputs are values, so that a truncated episode can go on without a critic."""
+    """Whether the policy's own outputs are values, so that the return of a truncated episode can be continued without a
+    critic."""
 
     @classmethod
     def for_control(cls, **settings: Any) -> Self:
@@ -205,7 +206,7 @@ class AgentConfig:
         self._check_effects()
 
     def _check_effects(self) -> None:
-        """Reject settings that differ from this agent's defaults and have no effect."""
+        """Reject settings that differ from this agent's defaults but have no effect."""
         if self.learner.schedule_steps is not None and not self.has_schedule:
             raise InvalidArgumentError(
                 f"schedule_steps={self.learner.schedule_steps} has no effect, since nothing changes on a schedule: set "
@@ -271,13 +272,13 @@ class AgentConfig:
 
     @property
     def uses_max_tokens(self) -> bool:
-        """Whether the aggregation or the rule for truncated episodes has a constant length."""
+        """Whether the aggregation or the rule for truncated episodes uses `max_tokens`."""
         constant = self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM
         return constant or self.shapes_length
 
     @property
     def shapes_length(self) -> bool:
-        """Whether scores fall towards `max_tokens`."""
+        """Whether a length penalty lowers scores before `max_tokens`."""
         return self.truncation is Truncation.SOFT_OVERLONG
 
     @property

@@ -68,20 +68,21 @@ class KLEstimator(enum.StrEnum):
     """
 
     K1 = "k1"
-    """d. Negative for some tokens."""
+    """The estimate is d, which is negative for some tokens."""
     K2 = "k2"
-    """d^2 / 2. Its value is biased, but only little if the policies are close."""
+    """The estimate is d^2 / 2. Its value is biased, but only little if the policies are close."""
     K3 = "k3"
-    """exp(-d) + d - 1. Never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300, equation 4)."""
+    """The estimate is exp(-d) + d - 1, which is never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300,
+    equation 4)."""
     K3_RATIO = "k3-ratio"
-    """k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
+    """The estimate is k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
 
 
 class Correction(enum.StrEnum):
     """How weights are computed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
 
     NONE = "none"
-    """1: samples are treated as on-policy."""
+    """Weight 1 for every token: samples are treated as on-policy."""
     TOKEN_TRUNCATE = "token-truncate"
     """w_t, clamped to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
     TOKEN_MASK = "token-mask"
@@ -92,8 +93,8 @@ class Correction(enum.StrEnum):
     """exp(sum_t d_t) for every token of the completion if it is within the bounds, else 0. The sum grows with the length, so
     rounding noise alone takes long completions out of the bounds."""
     GEOMETRIC_MASK = "geometric-mask"
-    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter independent of the
-    length."""
+    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter that does not depend on
+    the length."""
 
 
 class PreferenceLoss(enum.StrEnum):

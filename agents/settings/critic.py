@@ -35,5 +35,5 @@ class CriticConfig:
 
     @property
     def learning_rate(self) -> float:
-        """Learning rate of the critic's own weights: `critic_learning_rate`, or the default of its kind."""
+        """Learning rate of the critic's own weights: `critic_learning_rate`, or the default for the kind of critic."""
         return _LEARNING_RATES[self.critic] if self.critic_learning_rate is None else self.critic_learning_rate

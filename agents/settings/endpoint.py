@@ -37,7 +37,7 @@ class EndpointConfig:
     concurrency: Annotated[int, AtLeast(1)] = 64
     """Maximum number of simultaneous requests."""
     timeout_s: Annotated[float, Above(0, infinite=True)] = 600.0
-    """Seconds after which an attempt without a complete answer has failed."""
+    """Seconds after which an attempt without a complete answer counts as failed."""
     retries: Annotated[int, AtLeast(0)] = 5
     """Number of further attempts after the first attempt has failed."""
     backoff_s: Annotated[float, AtLeast(0)] = 1.0

@@ -31,7 +31,7 @@ def default_learning_rate(parameters: int, *, supervised: bool = False, adapter:
 
     Args:
         parameters: Number of all weights of the model, at least 1.
-        supervised: Whether the gradient is that of the likelihood of given completions.
+        supervised: Whether the model is trained on the likelihood of given completions.
         adapter: Whether only a LoRA adapter learns.
     """
     rate = math.exp(np.interp(math.log(parameters), np.log(_PARAMETERS), np.log(_RATES)))

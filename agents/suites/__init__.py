@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 from verifiers import AtLeast, DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
-"""A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
+"""A data set with at most this many problems, such as the 30 of AIME, is by default answered `SMALL_SET_SAMPLES` times."""
 SMALL_SET_SAMPLES = 32
 _FOLDER = Path(__file__).parent
 TableT = TypeVar("TableT")
@@ -34,7 +34,7 @@ class SuiteEnvironment:
     problems: Annotated[int | None, AtLeast(1)] = None
     """Number of problems, beginning with the first; None for all."""
     samples: Annotated[int | None, AtLeast(1)] = None
-    """Completions for each problem; None for `samples_of`'s default."""
+    """Number of completions for each problem; None for `samples_of`'s default."""
     max_new_tokens: Annotated[int | None, AtLeast(1)] = None
     """Token budget of a completion; None for the suite's budget or, if it has none, the environment's own."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
@@ -45,12 +45,12 @@ class SuiteEnvironment:
 
     @property
     def column(self) -> str:
-        """The label, or the name without the common part of all ids."""
+        """The label or, without a label, the name without the prefix and suffix that all ids share."""
         return self.label or self.name.removeprefix("rlvr/").removesuffix("-v0")
 
     @property
     def folder(self) -> str:
-        """The name of the folder for its evaluations."""
+        """The name of the folder for the environment's evaluations."""
         return re.sub(r"[^\w.-]+", "-", self.column)
 
     def samples_of(self, problems: int, temperature: float) -> int:
@@ -68,7 +68,7 @@ class SuiteTraining:
     """Names of agents, or module:Class."""
     env: str
     tokens: Annotated[int, AtLeast(1)]
-    """Sampled tokens that each agent may learn from."""
+    """Number of sampled tokens that each agent may learn from."""
     model: str = "tiny"
     """The model that each agent starts from, as for `rlvr train --model`."""
     seeds: Sequence[Any] = (0, 1, 2)
@@ -121,7 +121,7 @@ def read_suite(name: str) -> Suite:
         name: One of `suite_names`, or the path of a file that ends in `.toml`.
 
     Raises:
-        UnknownNameError: If there is no such suite; the message offers the nearest.
+        UnknownNameError: If there is no such suite; the message suggests the nearest.
         MissingDataError: If there is no such file.
         DataError: If the file can't be read, or is not TOML.
         InvalidArgumentError: If a key is unknown or missing, or its value is not allowed.

@@ -34,7 +34,7 @@ _HEADERS = {
 
 
 class WatchServer(ThreadingHTTPServer):
-    """Serves the page of some runs on a listening socket; every address begins with the token."""
+    """Serves the page of some runs on a listening socket; the path of every address begins with the token."""
 
     daemon_threads = True
 
@@ -81,7 +81,7 @@ def _number(query: dict[str, list[str]], name: str) -> int:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handles one connection."""
 
     server: WatchServer
 

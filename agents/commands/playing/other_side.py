@@ -21,7 +21,7 @@ class TypedOpponent:
     console: Console
 
     def __call__(self, seat: Seat) -> str:
-        """Show the board and read a move; the end of input counts as no move, which loses."""
+        """Show the board and read a move; at the end of input there is no move, which loses the game."""
         board = seat.start.board
         self.console.print(board.draw(seat.played), highlight=False)
         self.console.print(

@@ -25,7 +25,7 @@ class ShownConversation(Conversation):
         self._shown = 0
 
     def take(self, answer: rlvr_envs.TextCompletion) -> None:
-        """Take a turn, answer it, and print both."""
+        """Take a turn of the model, answer it, and print both."""
         super().take(answer)
         said = plain(list(dialogue_of(self.episode.completion)))
         turn = sum(message["role"] == "assistant" for message in said)

@@ -17,7 +17,7 @@ LENGTHS = "unequal lengths"
 
 @dataclass(frozen=True)
 class Case:
-    """Groups of episodes whose expected gradient is compared with the exact one."""
+    """Groups of episodes for which an expected gradient is compared with the exact gradient."""
 
     name: str
     worlds: tuple[World, ...]

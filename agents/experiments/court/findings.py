@@ -206,7 +206,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """The bias that a case adds to the base case, or to unequal lengths if these are biased."""
+    """The bias that a case adds to the base case or, if unequal lengths are already biased, to that case."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -229,7 +229,7 @@ def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
 
 
 def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bool:
-    """Whether the gradient is proportional to the exact one by the base case's factor or closed form."""
+    """Whether the gradient is proportional to the exact gradient, with the base case's factor or closed form."""
     if not (one.proportional and plain.proportional):
         return False
     form = _form([*judgement.of(BASE), one])

@@ -1,4 +1,4 @@
-"""Estimators by name: `module:function`, `module:estimator`, or an agent."""
+"""Loads estimators by name: `module:function`, `module:estimator`, or the name of an agent."""
 
 from __future__ import annotations
 

@@ -43,13 +43,13 @@ class Record:
     truncated: Tensor
     """bool[b], whether the budget ran out before the episode ended."""
     rewards: Tensor
-    """f64[b l], the reward of each token, which may also come with a token of the environment."""
+    """f64[b l], the reward of each token; tokens of the environment may have rewards too."""
     scores: Tensor
     """f64[b], the sum of the rewards; NaN where the verifier broke."""
     components: Tensor
     """f64[b 2], two parts whose sum is the score; NaN where the verifier broke."""
     baselines: Tensor
-    """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
+    """f64[b], the score of the problem's likeliest episode, a baseline that does not depend on the samples."""
     values: Tensor
     """f64[b l], values of a critic."""
     logits: Tensor
@@ -57,7 +57,7 @@ class Record:
     logprobs: Tensor
     """f64[b l], the learner's log-probabilities at the temperature, with gradient."""
     old_logprobs: Tensor
-    """f64[b l], log-probabilities before the update, which ratios are relative to."""
+    """f64[b l], log-probabilities before the update; ratios are relative to these."""
     sampler_logprobs: Tensor
     """f64[b l], log-probabilities of the policy that sampled."""
     reference_logprobs: Tensor
@@ -69,7 +69,7 @@ class Record:
     max_tokens: int
     """The largest number of own tokens of any episode of the case."""
     step_completions: int
-    """Number of valid episodes of the whole step; this record may be one micro-batch of it, or the part of one rank."""
+    """Number of valid episodes of the whole step; this record may be one micro-batch of the step, or the part of one rank."""
     step_tokens: int
     """Number of tokens in the whole step for which `mask` is True."""
     advantages: Tensor | None = None
@@ -118,10 +118,10 @@ class Estimator:
     """How the gradients of micro-batches and of ranks are reduced to the step's gradient: averaged, or summed if the loss is
     already divided by counts of the whole step."""
     binary: bool = False
-    """Whether scores have to be 1 and 0."""
+    """Whether all scores must be 1 or 0."""
     group_sizes: Sequence[int] = range(2, 9)
     """The group sizes that the estimator supports."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Cases that the estimator makes no claim about, by name, with the reason."""
+    """The reasons why the estimator makes no claim about some cases, by the cases' names."""
     address: str = ""
-    """The module:attribute from which it can be imported, for the code that shows a finding."""
+    """The module:attribute from which the estimator can be imported, for the program that shows a finding."""

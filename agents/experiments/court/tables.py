@@ -132,7 +132,7 @@ class Tables:
         return torch.cat(best)
 
     def record(self, rows: Sequence[int], theta: Tensor) -> Record:
-        """The record of drawn episodes, group by group."""
+        """Make the record of drawn episodes, which are given group by group."""
         case, size = self.case, self.case.group_size
         index = torch.tensor(rows)
         valid = torch.arange(len(rows)) % size < size - case.errored

@@ -38,9 +38,9 @@ class Comparison:
 
     case: Case
     expected: Tensor
-    """f64[s v]; NaN if a batch has a gradient that is not finite."""
+    """f64[s v], the expected gradient; NaN if a batch has a gradient that is not finite."""
     exact: Tensor
-    """f64[s v]."""
+    """f64[s v], the exact gradient."""
     variance: float
     """Total variance of the gradient of one batch."""
     best_variance: float
@@ -57,7 +57,7 @@ class Comparison:
 
     @property
     def scale(self) -> float:
-        """Component of the expected gradient along the exact one, relative to the exact one's norm: 1 without bias."""
+        """Component of the expected gradient along the exact gradient, relative to the latter's norm: 1 without bias."""
         return float((self.expected * self.exact).sum()) / self.size**2
 
     @property
@@ -73,7 +73,7 @@ class Comparison:
 
     @property
     def direction(self) -> float:
-        """Norm of the expected gradient's part across the exact one, relative to its part along it."""
+        """Norm of the expected gradient's part orthogonal to the exact gradient, relative to its part along the latter."""
         along = self.scale * self.exact
         size = float(along.norm())
         return float((self.expected - along).norm()) / size if size else math.inf
@@ -85,7 +85,7 @@ class Comparison:
 
     @property
     def proportional(self) -> bool:
-        """Whether the expected gradient is a positive multiple of the exact one, up to rounding."""
+        """Whether the expected gradient is a positive multiple of the exact gradient, up to rounding."""
         return self.scale > 0 and self.direction < TOLERANCE
 
     @property
@@ -156,7 +156,7 @@ def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Compa
 
 
 def batches(tables: Tables, *, ordered: bool) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Every batch of a case, as indices of episodes group by group, with its probability under the sampler."""
+    """Every batch of a case, as indices of its episodes group by group, with the batch's probability under the sampler."""
     groups = [list(_groups(tables, *span, ordered=ordered)) for span in itertools.pairwise(tables.first)]
     for chosen in itertools.product(*groups):
         yield (
@@ -211,7 +211,7 @@ def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, di
 def loss_of(
     estimator: Estimator, tables: Tables, rows: Sequence[int], theta: Tensor, *, divided: bool = False
 ) -> Tensor:
-    """The loss of one batch, reduced from its parts if it is divided."""
+    """The loss of one batch; if the batch is divided, it is reduced from the losses of the parts."""
     record = tables.record(rows, theta)
     if estimator.advantages is not None:
         record = dataclasses.replace(record, advantages=_per_token(estimator, record))

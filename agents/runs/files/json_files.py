@@ -156,7 +156,7 @@ def read_json(path: Path) -> Any:
 def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
     """Return the result of `parse` for each line's value; the file is not changed.
 
-    The file may still be written to: a last line without a line break is incomplete and ignored.
+    Another process may still be writing the file: a last line without a line break is incomplete and ignored.
 
     Args:
         path: Path of the file.
