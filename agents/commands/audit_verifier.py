@@ -60,7 +60,7 @@ class AuditVerifier:
     overwrite: bool = False
     """Replace the files of `json` and `card` if they exist."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

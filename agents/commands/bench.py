@@ -77,7 +77,7 @@ class Bench:
     """Column of the data sets whose value is the same for problems that belong together; by default, problems with equal
     prompts belong together."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

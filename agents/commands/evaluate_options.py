@@ -94,7 +94,7 @@ class EvaluateOptions:
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; GSM8K.max_new_tokens=64
     is for one of several environments."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

@@ -64,7 +64,7 @@ class Grade:
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

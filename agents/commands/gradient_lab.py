@@ -202,8 +202,8 @@ class GradientLabCommand:
     """One estimator to examine in place of the table: an agent's name, such as grpo; a custom agent as module:Class, whose
     config is module:ClassConfig or AgentConfig; or module:function, which is examined as with --court."""
     court: bool = False
-    """Also examine an agent by the exact expectation over all batches of many small cases (the court), instead of batches drawn
-    for one problem. Functions are always examined so."""
+    """Examine an agent by the exact expectation over all batches of many small cases (the court), instead of batches drawn for
+    one problem. Functions are always examined in this way."""
     aggregation: Aggregation | None = None
     """How the losses of the tokens are reduced to one loss; None uses each agent's own default. Only
     sequence-mean-token-sum has the scale of the gradient."""

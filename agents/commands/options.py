@@ -35,7 +35,7 @@ class SFTOptions:
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     save_dtype: SaveDtype = "source"
     """Type of the saved weights: source (the type in --model), float32, bfloat16 or float16."""
@@ -69,7 +69,7 @@ class TrainRMOptions:
     per_problem: Annotated[int, AtLeast(1)] = 4
     """Maximum number of pairs that are made for each problem from a folder of rlvr eval."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:
@@ -103,7 +103,7 @@ class RLHFOptions:
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier that decides preferences, each as name=value."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:

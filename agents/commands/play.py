@@ -92,7 +92,7 @@ class Play:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

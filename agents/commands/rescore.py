@@ -41,7 +41,7 @@ class Rescore:
     shown: Annotated[int, AtLeast(0)] = 20
     """Number of differing verdicts to print; all are counted."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

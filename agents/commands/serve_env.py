@@ -37,7 +37,7 @@ class ServeEnv:
     idle_s: Annotated[float, AtLeast(1)] = 600.0
     """Seconds without a request after which a new episode may replace an episode, and a connection of OpenEnv is closed."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

@@ -42,7 +42,7 @@ class ServeVerifier:
     end_of_text: tuple[str, ...] = ()
     """End tokens as text, such as '<|im_end|>', if OpenRLHF's queries end in such tokens."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

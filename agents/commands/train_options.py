@@ -82,7 +82,7 @@ class TrainOptions:
     lora_rank: Annotated[int | None, AtLeast(1)] = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
@@ -121,8 +121,8 @@ class TrainOptions:
     eval_temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature of evaluations; 0 chooses the likeliest token."""
     stop_when: tuple[str, ...] = ()
-    """Conditions on the held-out score (the mean over environments) that end training; the first that is met does. score=0.9 is
-    met as soon as this score is reached, stale=5 after 5 evaluations in a row without a new best score."""
+    """Conditions on the held-out score (the mean over environments); training ends as soon as a condition is met: score=0.9
+    when this score is reached, stale=5 after 5 evaluations in a row without a new best score."""
     log_rollouts: Annotated[int, AtLeast(0)] = 8
     """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages, and in whole groups
     if the number allows; 0 writes none."""
@@ -143,9 +143,10 @@ class TrainOptions:
     step are logged, with a warning if most differences within groups are errors."""
     gold_verifier: str | None = None
     """Verifier that also scores completions but is not trained on, to see whether the policy hacks --verifier or
-    --reward-model: environment (the environment's own verifier), or as for --verifier. Its score is logged as gold_reward."""
+    --reward-model: environment (the environment's own verifier), or a verifier as for --verifier. Its score is logged as
+    gold_reward."""
     engine: Literal["torch", "vllm"] = "torch"
-    """Engine used for sampling: torch, which uses the trained model itself, or vLLM, which uses its weights."""
+    """Engine used for sampling: torch, which runs the trained model itself, or vLLM, which gets the trained model's weights."""
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""

@@ -40,7 +40,7 @@ class Verify:
     prompt: str = ""
     """The problem's prompt, for verifiers that read prompts, such as judges and reward models."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered one, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

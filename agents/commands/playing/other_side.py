@@ -34,7 +34,7 @@ class TypedOpponent:
 class TypedTextOpponent:
     """A person who takes the other side of a game in words and types each turn on a line of standard input.
 
-    If the person loses by a wrong move, the game is scored, since it warns before such a loss.
+    A game that the person loses by a wrong move is scored, since the game gives a warning before such a loss.
     """
 
     console: Console
