@@ -2,7 +2,7 @@
 
 | file | library | contents |
 |---|---|---|
-| `trl.py` | TRL 1.16 | reward functions, and an environment's problems with theirs |
+| `trl.py` | TRL 1.16 | reward functions, and an environment's problems with their reward function |
 | `verl.py` | verl 0.9 | `compute_score` |
 | `openrlhf.py` | OpenRLHF 0.11 | its remote reward, which `rlvr serve-verifier` answers |
 | `inspect_ai.py` | Inspect | a scorer |
@@ -10,5 +10,5 @@
 | `skyrl.py` | SkyRL-gym 0.4 | an environment |
 | `primeintellect.py` | verifiers 0.4 of Prime Intellect | a data set as a taskset that asks `rlvr serve-verifier` |
 
-Each imports its library only inside functions, and none turns a verifier that broke into a score.
+Each file imports its library only inside functions. If a verifier breaks, none of them makes a score of that.
 """

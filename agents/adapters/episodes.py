@@ -14,7 +14,7 @@ _SHORTENED = ("summarize_after", "drop_results_after")
 
 
 def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
-    """Whether an environment with these arguments answers turns, so that its episodes have several.
+    """Whether an environment with these arguments answers the model's turns, so that its episodes have several turns.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
@@ -41,7 +41,7 @@ def streams_of(
         whole: Whether the player keeps the whole dialogue in view.
 
     Raises:
-        InvalidArgumentError: If dialogues are shortened, but the player keeps the whole in view.
+        InvalidArgumentError: If dialogues are shortened, but the player keeps the whole dialogue in view.
     """
     for name in _SHORTENED:
         if whole and arguments.get(name) is not None:
@@ -68,7 +68,7 @@ def answered(episode: rlvr_envs.MessageEpisode) -> list[Message]:
 
 
 def judge(episode: rlvr_envs.MessageEpisode) -> tuple[float | None, Verdict | None]:
-    """The score of an episode as it stands: the rewards of its turns and the verifier's score; None if that could not judge."""
+    """The current score of an episode: the rewards of its turns and the verifier's score; None if it could not be judged."""
     verdict = episode.error
     if verdict is None and (verifier := episode.env.rules.verifier) is not None:
         (verdict,) = verifiers.verify_batch(verifier, [episode.completion], [episode.problem])

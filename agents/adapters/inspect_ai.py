@@ -4,7 +4,8 @@
 Task(dataset=..., solver=generate(), scorer=agents.adapters.inspect_ai.verifier_scorer("math"))
 ```
 
-A sample that the verifier could not judge is unscored: Inspect keeps it out of the metrics, and reports how many there are.
+A sample that the verifier could not judge is unscored: Inspect keeps it out of the metrics, and reports the number of unscored
+samples.
 """
 
 from __future__ import annotations
@@ -22,9 +23,10 @@ if TYPE_CHECKING:
 
 
 def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
-    """Make a scorer of a verifier, with the metrics `mean` and `stderr` of its scores.
+    """Make a scorer from a verifier, with the metrics `mean` and `stderr` of its scores.
 
-    The reference is `metadata["reference"]` of a sample that has one, else its target; all of its metadata is the problem's.
+    The reference is the sample's `metadata["reference"]` or, if there is none, its target. The sample's metadata becomes the
+    problem's.
 
     Args:
         verifier: As for `verifiers.make`.
@@ -37,7 +39,7 @@ def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = _problem(state, target)
-        # In a thread: a verifier may take its time, and Inspect has other samples to go on with.
+        # In a thread, since a verifier may be slow, and Inspect can process other samples meanwhile.
         (verdict,) = await asyncio.to_thread(verifiers.verify_batch, made, [state.output.completion], [problem])
         details = {"outcome": verdict.outcome.value, "detail": plain(verdict.detail)}
         if verdict.outcome is Outcome.VERIFIER_ERROR:
@@ -53,7 +55,7 @@ def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
 
 
 def _problem(state: Any, target: Any) -> Problem:
-    """A sample as a problem."""
+    """Convert a sample to a problem."""
     prompt = (
         state.input
         if isinstance(state.input, str)

@@ -5,7 +5,7 @@ python -c "from agents.adapters import lm_eval; lm_eval.export('GSM8K', 'tasks/g
 lm_eval --include_path tasks --tasks gsm8k_rlvr --model hf --model_args pretrained=MODEL
 ```
 
-The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share that could not.
+The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share of other samples.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import verifiers
 from agents.adapters.problems import as_python, json_row, load_task, number_of_problems
 from verifiers import Problem
 
-# `{name}` are filled in with JSON, which is YAML too; `!function` is how the harness names Python of the task's folder.
+# Fields such as `{name}` are filled in with JSON, which is also YAML; `!function` names a Python function of the task's folder.
 _TASK = """\
 task: {name}
 dataset_path: json
@@ -61,13 +61,13 @@ def export(
 ) -> Path:
     """Write a task: `NAME.yaml`, `NAME.jsonl` with the problems, and `metrics.py`, where NAME is the folder's name.
 
-    The first file names the second by its absolute path: export again rather than move the folder.
+    The YAML file contains the absolute path of the problems: export again instead of moving the folder.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Where to write; made if it is not there.
+        folder: Folder to write to; created if it does not exist.
         split: None for the test split, or the environment's own default if there is none.
-        limit: How many problems; None for all.
+        limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`.
 
     Returns:
@@ -79,7 +79,7 @@ def export(
     """
     spec = rlvr_envs.environment_class(env).task
     if split is None and "test" in spec.splits:
-        split = "test"  # an evaluation is made of it
+        split = "test"  # the split for evaluations
     task = load_task(env, split, chat=False, **arguments)
     count = number_of_problems(task.problems, env, limit)
     path = Path(folder).absolute()
@@ -96,7 +96,7 @@ def export(
 
 
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
-    """The task's module that judges, with the verifier of these problems, which need not be the environment's."""
+    """The source of `metrics.py`, which judges with the verifier of these problems; it may differ from the environment's."""
     written = as_python(f"the verifier {name!r}", arguments)
     return _METRICS.format(env=rlvr_envs.environment_id(env), name=repr(name), arguments=written)
 
@@ -104,7 +104,7 @@ def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
 def scorer_of(
     name: str, arguments: Mapping[str, Any]
 ) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
-    """`process_results` of an exported task, which judges with the verifier of that name and these arguments."""
+    """`process_results` of an exported task: it judges with the verifier of this name and these arguments."""
     verifier = verifiers.make(name, **arguments)
 
     def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:

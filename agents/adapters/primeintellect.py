@@ -1,7 +1,7 @@
 """Prime Intellect's `verifiers`: an environment's problems as a taskset.
 
-That distribution's import name is `verifiers`, as is ours, so the two are never in one Python environment: the exported
-package holds the problems, needs nothing of rlvr-envs, and asks a running `rlvr serve-verifier` for its rewards.
+That distribution and ours are both imported as `verifiers`, so they can't share a Python environment. The exported package
+holds the problems, does not need rlvr-envs, and asks a running `rlvr serve-verifier` for its rewards.
 
 ```
 python -c "from agents.adapters import primeintellect; primeintellect.export('GSM8K', 'rlvr_gsm8k', split='train')"
@@ -9,8 +9,8 @@ rlvr serve-verifier --verifier math
 RLVR_VERIFIER_URL=http://127.0.0.1:8000 uv run eval rlvr_gsm8k
 ```
 
-Run the middle line in the environment of rlvr-envs, with the verifier that `export` returns, and the last in that of
-`verifiers`, after `pip install ./rlvr_gsm8k`.
+Run the middle line in the environment of rlvr-envs, with the verifier that `export` returns, and the last line in the
+environment of Prime Intellect's `verifiers`, after `pip install ./rlvr_gsm8k`.
 """
 
 from __future__ import annotations
@@ -100,13 +100,13 @@ __all__ = ["ProblemTaskset"]
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[str, dict[str, object]]:
-    """Write a taskset as a package to install, whose name is the folder's.
+    """Write a taskset as an installable package, named like its folder.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Where to write; made if it is not there.
+        folder: Folder to write to; created if it does not exist.
         split: None for the environment's own default.
-        limit: How many problems; None for all.
+        limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`.
 
     Returns:
@@ -114,7 +114,7 @@ def export(
 
     Raises:
         DataError: If a reference can't be written as JSON.
-        InvalidArgumentError: If the folder's name can't be a package's, or there are no problems.
+        InvalidArgumentError: If the folder's name can't be the name of a package, or there are no problems.
     """
     path = Path(folder).absolute()
     if not re.fullmatch(r"[a-z][a-z0-9_]*", path.name):

@@ -1,4 +1,4 @@
-"""Shared code of the adapters: problems of an environment, and texts and messages as other libraries write them."""
+"""Shared code of the adapters: problems of an environment, and texts and messages in the form of other libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LoadedTask:
     verifier: Verifier
     prompt: rlvr_envs.Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
-    """Name and arguments of the verifier, by which other programs can make it."""
+    """Name and arguments of the verifier, from which other programs can make it."""
     split: str
 
     def text(self, index: int) -> str:
@@ -60,7 +60,7 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         chat: Whether problems are asked as a chat, rather than with the environment's default prompt.
-        **arguments: Of the data set, such as `data_dir`.
+        **arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
         InvalidArgumentError: If the environment answers the model's turns.
@@ -98,10 +98,10 @@ def number_of_problems(problems: rlvr_envs.Dataset, env: str, limit: int | None)
 
 
 def text_of(completion: object) -> str:
-    """A completion as text: itself, or what the last of its chat messages says.
+    """A completion as text: the completion itself, or the content of its last chat message.
 
     Raises:
-        InvalidArgumentError: If it is neither text nor chat messages.
+        InvalidArgumentError: If the completion is neither text nor chat messages.
     """
     if isinstance(completion, str):
         return completion
@@ -116,7 +116,7 @@ def before_stop(text: str, stop: Sequence[str]) -> str:
 
 
 def prompt_of(prompt: object) -> str | tuple[Message, ...]:
-    """A prompt as a problem has it: text, or chat messages."""
+    """A prompt in the form that problems use: text, or chat messages."""
     if isinstance(prompt, str):
         return prompt
     if isinstance(prompt, Sequence) and all(isinstance(message, Mapping) for message in prompt):
@@ -125,7 +125,7 @@ def prompt_of(prompt: object) -> str | tuple[Message, ...]:
 
 
 def _content(content: object) -> str:
-    """The text of a message: empty if it only calls a tool, and without the pictures among its parts."""
+    """The text of a message, without pictures; empty if the message only calls a tool."""
     if content is None or isinstance(content, str):
         return content or ""
     if not isinstance(content, Sequence):
@@ -136,7 +136,7 @@ def _content(content: object) -> str:
 def json_row(problem: Problem, prompt: object) -> str:
     """A problem as one line of an exported data set.
 
-    Reference and metadata are JSON within it, so that rows of any kind have the same columns.
+    In the line, reference and metadata are texts of JSON, so that rows have the same columns whatever these contain.
 
     Raises:
         DataError: If the reference can't be written as JSON and read again.
@@ -151,10 +151,10 @@ def json_row(problem: Problem, prompt: object) -> str:
 
 
 def as_python(owner: str, arguments: Mapping[str, object]) -> str:
-    """Arguments as Python, for a file that is written.
+    """Arguments as Python source, to be written to a file.
 
     Raises:
-        InvalidArgumentError: If they are no plain data.
+        InvalidArgumentError: If the arguments are not plain data.
     """
     written = repr(dict(arguments))
     try:
@@ -169,10 +169,10 @@ def as_python(owner: str, arguments: Mapping[str, object]) -> str:
 
 
 def data_as_python(arguments: Mapping[str, object]) -> str:
-    """A data set's arguments as Python, for a file that is run in other folders: files and folders by their whole paths.
+    """A data set's arguments as Python source for a file that is run in other folders: paths are made absolute.
 
     Raises:
-        InvalidArgumentError: If they are no plain data.
+        InvalidArgumentError: If the arguments are not plain data.
     """
 
     def whole(value: object) -> object:
@@ -184,10 +184,10 @@ def data_as_python(arguments: Mapping[str, object]) -> str:
 
 
 def judged(verifier: Verifier, completion: str, problem: Problem, library: str) -> Verdict:
-    """One verdict, for a library that has no way to leave a sample out.
+    """Judge one completion for a library that can't leave a sample out.
 
     Raises:
-        VerifierFailureError: If the verifier could not judge; the message has the cause.
+        VerifierFailureError: If the verifier could not judge; the message gives the cause.
     """
     (verdict,) = verifiers.verify_batch(verifier, [completion], [problem])
     if verdict.outcome is Outcome.VERIFIER_ERROR:

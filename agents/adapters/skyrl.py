@@ -5,7 +5,7 @@ skyrl_gym.register(id="rlvr-math", entry_point="agents.adapters.skyrl:VerifierEn
 ```
 
 A row of the data has `env_class: "rlvr-math"` and `reward_spec: {"ground_truth": ...}`, which is the reference. SkyRL-gym can't
-leave a sample out, so a verifier that breaks is an exception, which stops the run.
+leave a sample out, so a verifier that breaks raises an exception, which stops the run.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # The class is made on request, since its base is SkyRL-gym's.
+    # The class is made on request, since its base class is SkyRL-gym's.
     if name == "VerifierEnv":
         return _environment_class()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -34,11 +34,11 @@ def _environment_class() -> type[Any]:
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class VerifierEnv(BaseTextEnv):  # type: ignore[misc]
-        """Asks once, and judges the answer.
+        """An environment that asks once, and judges the answer.
 
         Args:
-            env_config: SkyRL's configuration of the environment, which is not used.
-            extras: The row: `reward_spec.ground_truth`, and further keys, which become the problem's metadata.
+            env_config: SkyRL's configuration of the environment; not used.
+            extras: The row, with `reward_spec.ground_truth` and further keys; it becomes the problem's metadata.
             verifier: As for `verifiers.make`.
             verifier_args: Arguments of the verifier.
         """
@@ -60,7 +60,7 @@ def _environment_class() -> type[Any]:
             self._prompt: Any = ""
 
         def init(self, prompt: Any) -> tuple[Any, dict[str, Any]]:
-            """Take the chat that asks."""
+            """Store the chat that asks the question."""
             self._prompt = prompt
             return prompt, {}
 

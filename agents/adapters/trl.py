@@ -1,7 +1,8 @@
 """TRL: verifiers as reward functions of `GRPOTrainer` and its relatives.
 
 A completion that the verifier could not judge gets None. TRL leaves a completion out of the baseline, and gives it the
-advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions agree.
+advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions return
+None together.
 """
 
 from __future__ import annotations
@@ -52,11 +53,11 @@ _TURNS = {
     "given": "environment_factory=factory, reward_funcs=reward",
 }
 _EPISODE_TOKENS = 1024
-"""The smallest room for an episode of several turns, each written as a call."""
+"""Minimum number of tokens for an episode of several turns, each written as a tool call."""
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
-"""Exceptions of functions that expect chat messages when they get a text."""
+"""Exceptions raised by functions that expect chat messages but get a text."""
 RewardFunction = Callable[..., list[float | None]]
-"""Called with `prompts`, `completions`, `completion_ids` and every other column of the data set, each a list."""
+"""Called with `prompts`, `completions`, `completion_ids` and every other column of the data set, each as a list."""
 
 
 def reward_function(
@@ -68,14 +69,14 @@ def reward_function(
     name: str | None = None,
     **arguments: object,
 ) -> RewardFunction:
-    """Make a reward function of a verifier.
+    """Make a reward function from a verifier.
 
     Args:
         verifier: As for `verifiers.make`.
         reference: The column with the references.
-        problems: Problems that the column `problem` counts from 0; with them, `reference` is not used.
-        stop: Texts at which a completion ends, even if its model went on.
-        name: What TRL's logs call it.
+        problems: The problems, which the column `problem` numbers from 0; if given, `reference` is not used.
+        stop: Texts at which a completion ends, even if the model continued.
+        name: Name of the function in TRL's logs.
         **arguments: Arguments of the verifier.
     """
     made = verifiers.make(verifier, **arguments)
@@ -107,7 +108,7 @@ def _column(columns: Mapping[str, Any], name: str) -> Sequence[Any]:
 
 
 def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str) -> list[Problem]:
-    """Prompts and references as problems; every other column is metadata."""
+    """Make problems from prompts and references; the other columns become metadata."""
     references = _column(columns, reference)
     rows = {
         name: values for name, values in columns.items() if isinstance(values, list) and len(values) == len(prompts)
@@ -124,14 +125,14 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
     """Make reward functions agree: if one returns None for a completion, all do, so that TRL leaves it out.
 
-    Each is called once for a batch, by whichever TRL asks first. Completions are passed as texts, so that a penalty on length
-    can count letters; a function that fails on texts gets TRL's chat messages.
+    Each function is called once for a batch, when TRL calls any of the returned functions first. Completions are passed as
+    texts, so that a penalty on length can count letters; a function that fails on texts gets TRL's chat messages.
     """
     asked = [_on_texts(function) for function in functions]
     last: list[tuple[Any, list[list[float | None]]]] = []
 
     def rewards(completions: Any, columns: dict[str, Any]) -> list[list[float | None]]:
-        if not last or last[0][0] is not completions:  # one list for all functions of a batch
+        if not last or last[0][0] is not completions:  # TRL passes one list to all functions of a batch
             given = [function(completions, columns) for function in asked]
             whole = [None not in row for row in zip(*given, strict=True)]
             last[:] = [(completions, [_masked(values, whole) for values in given])]
@@ -168,14 +169,14 @@ def environment(
 ) -> tuple[datasets.Dataset, RewardFunction]:
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
-    The rows are `prompt` and `problem`, by which the reward function finds the reference; so a reference may be anything, such
-    as unit tests. Prompts are chat messages, or text if the model's tokenizer has no chat template, like a base model's: then
-    completions are judged up to the prompt's stop strings.
+    The columns are `prompt` and `problem`. The reward function uses `problem` to find the reference, so a reference may be of
+    any type, such as unit tests. Prompts are chat messages. If the model's tokenizer has no chat template, like a base model's,
+    they are texts, and completions are judged up to the prompt's stop strings.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        limit: How many problems; None for all.
+        limit: Number of problems; None for all.
         tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model; None for one with a chat template.
         **arguments: Arguments of the data set, such as `data_dir`.
 
@@ -205,15 +206,15 @@ def _has_chat_template(tokenizer: Any) -> bool:
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> Path:
-    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment; several turns are played by `trl_episodes`.
+    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment; `trl_episodes` plays several turns.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Where to write; made if it is not there.
+        folder: Folder to write to; created if it does not exist.
         split: None for the environment's own default.
-        limit: How many problems; None for all.
-        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
-            the script holds them.
+        limit: Number of problems; None for all.
+        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, of the environment, such
+            as `tools`; they are written into the script.
 
     Returns:
         The script.

@@ -1,8 +1,9 @@
-"""TRL's `environment_factory`: episodes of several turns with `GRPOTrainer`, in which a turn that goes on is a call of a tool.
+"""TRL's `environment_factory`: episodes of several turns with `GRPOTrainer`, in which turns before the last are tool calls.
 
-TRL plays on for as long as the model calls tools. These are the environment's own tools; if it answers text, as games do, there
-is one tool, `say`. Each call is a turn of the episode, and a text without a call is the last turn. The episode is then judged
-as it stands, even if TRL has ended it by its own limits, `max_completion_length` and `max_tool_calling_iterations`.
+TRL continues an episode for as long as the model calls tools. These are the environment's own tools; an environment that
+answers text, as games do, has the tool `say`. Each call is a turn of the episode, and a text without a call is the last turn.
+The episode is then judged as it stands, even if TRL has ended it by its own limits, `max_completion_length` and
+`max_tool_calling_iterations`.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "arra
 
 
 class Played:
-    """An environment as TRL calls it: `reset`, and its public methods as tools, which `episodes` adds."""
+    """An environment for TRL, which calls `reset`, and uses the public methods that `episodes` adds as tools."""
 
     _world: rlvr_envs.MessageEnv
 
@@ -40,14 +41,14 @@ class Played:
         self._episode, self._broken = self._world.start(self._world.streams.dataset[problem]), None
 
     def _take(self, text: str, *calls: MadeCall) -> str:
-        """Take a turn, and return the answer."""
+        """Play a turn, and return the environment's answer."""
         episode = self._started
         if episode.over:
             return _OVER
         try:
             episode.take(rlvr_envs.TextCompletion(text, calls=calls))
         except Exception as error:
-            self._broken = error  # TRL makes an answer of it, and goes on
+            self._broken = error  # TRL turns the exception into an answer, and continues
             raise
         said = [message.content.strip() for message in answered(episode)]
         return "\n".join([*said, _OVER] if self._started.over else said)
@@ -64,18 +65,19 @@ def episodes(
 ) -> tuple[datasets.Dataset, Callable[[], Played], Callable[..., list[float | None]]]:
     """Load an environment for `train_dataset`, `environment_factory` and `reward_funcs`.
 
-    The reward is the same as of an episode here: the rewards of its turns, and the verifier's score at its end. An episode that
-    could not be judged has None.
+    The reward equals that of an episode of this package: the rewards of the turns plus the verifier's score at the end. It is
+    None for an episode that could not be judged.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        limit: How many problems; None for all.
-        tokenizer: The model's tokenizer, or its folder or Hugging Face name, by which long answers are cut; None for bytes.
+        limit: Number of problems; None for all.
+        tokenizer: The model's tokenizer, or the model's folder or Hugging Face name; long answers are cut by its tokens. None
+            for bytes.
         **arguments: Arguments of the environment, such as `tools`.
 
     Raises:
-        InvalidArgumentError: If there are no problems, the dialogue is kept short, or a tool can't be a method.
+        InvalidArgumentError: If there are no problems, dialogues are shortened, or a tool can't be a method.
     """
     import datasets
 
@@ -103,10 +105,10 @@ def episodes(
 
 
 def _ended(played: Played, completion: Any) -> float | None:
-    """The score of an episode; the text of the last message is its last turn if that calls nothing.
+    """The score of an episode; the last message, if it calls no tool, is played as the last turn.
 
     Raises:
-        Exception: What a turn has raised, such as an interaction that breaks its contract: it stops the run as it does here.
+        Exception: The exception that a turn raised, such as that of an interaction that breaks its contract; it stops the run.
     """
     if played._broken is not None:
         raise played._broken
@@ -143,7 +145,7 @@ def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str
 
     Args:
         tool: Schema of the tool.
-        says: Whether its argument is the turn itself, in place of a call.
+        says: Whether the method's argument is the text of the turn, instead of an argument of a tool call.
     """
     name, schema = _name(tool), tool["function"]["parameters"]
     needed = schema.get("required", ())
@@ -172,7 +174,7 @@ def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str
 
 
 def _type(schema: Mapping[str, Any]) -> Any:
-    """The type whose schema is nearest; the tool answers arguments that do not fit its own schema with an error."""
+    """The Python type with the nearest schema; the tool answers with an error if arguments do not fit its own schema."""
     if choices := schema.get("enum"):
         return Literal[tuple(choices)]
     return _TYPES.get(schema.get("type", "string"), str)

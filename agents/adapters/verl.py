@@ -6,10 +6,10 @@ reward.custom_reward_function.name=compute_score
 +reward.custom_reward_function.reward_kwargs.verifier=math
 ```
 
-`export` writes an environment's problems as Parquet, with a reward function of their own.
+`export` writes an environment's problems as Parquet, with their own reward function.
 
-verl can't leave a sample out, and a NaN would spoil the whole batch, so a verifier that breaks is an exception, which stops the
-run (verl 0.9: `verl/trainer/ppo/reward.py`, `verl/experimental/reward_loop/`).
+verl can't leave a sample out, and a NaN would spoil the whole batch, so a verifier that breaks raises an exception, which stops
+the run (verl 0.9: `verl/trainer/ppo/reward.py`, `verl/experimental/reward_loop/`).
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def compute_score(
     verifier_args: Mapping[str, Any] | None = None,
     **unused: Any,
 ) -> dict[str, Any]:
-    """Score one response; the keys of the result are the same for all, as verl's batches need.
+    """Score one response; all results have the same keys, as verl's batches require.
 
     Args:
         data_source: The row's source; becomes part of the problem's id.
@@ -65,7 +65,7 @@ def compute_score(
         **unused: Further arguments that verl passes to all reward functions, such as the address of a reward model.
 
     Returns:
-        `score`, `acc` (whether the outcome is correct), and as texts `outcome` and `pred`, the answer found.
+        `score`, `acc` (whether the outcome is correct), and the texts `outcome` and `pred` (the answer found).
 
     Raises:
         VerifierFailureError: If the verifier could not judge.
@@ -81,19 +81,19 @@ def compute_score(
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[Path, Path]:
-    """Write an environment's problems as a Parquet file, and `reward.py`, which judges them, or `agent.yaml` for several turns.
+    """Write an environment's problems as Parquet, and `reward.py` to judge them, or `agent.yaml` for several turns.
 
-    `agent.yaml` names `verl_episodes.EpisodeLoop`, which plays and judges the episodes that the rows begin. A row names its
-    problem by its index and id, and it is found in the environment's data, which therefore have to be where verl runs. So a
-    reference may be anything, such as unit tests.
+    `agent.yaml` names `verl_episodes.EpisodeLoop`, which plays and judges an episode for each row. A row contains the index and
+    id of its problem. The problem itself is read from the environment's data, which must therefore be present where verl runs.
+    So a reference may be of any type, such as unit tests.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Where to write; made if it is not there.
+        folder: Folder to write to; created if it does not exist.
         split: None for the environment's own default.
-        limit: How many problems; None for all.
-        **arguments: Arguments of the data set, such as `data_dir`, and for several turns of the environment, such as `tools`;
-            the second file holds them.
+        limit: Number of problems; None for all.
+        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, of the environment, such
+            as `tools`; they are written into the second file.
 
     Returns:
         The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.
@@ -141,7 +141,7 @@ def export(
 
 
 def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """`compute_score` of exported rows, which judges with an environment's verifier; the data are loaded at the first row."""
+    """`compute_score` for exported rows: it judges with an environment's verifier, and loads the data at the first row."""
 
     @functools.cache
     def task() -> Any:
@@ -163,10 +163,10 @@ def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..
 
 
 def check_row(row: Mapping[str, Any], env: str, problem: Problem) -> None:
-    """Check that a row is the problem that it was exported as.
+    """Check that a row's index still belongs to the problem that was exported.
 
     Raises:
-        DataError: If it is another problem.
+        DataError: If it belongs to another problem.
     """
     if problem.id != row["id"]:
         raise DataError(
@@ -180,7 +180,7 @@ def _text(reference: object) -> str:
 
 
 def result_of(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as verl logs it."""
+    """The fields of a verdict that verl logs."""
     return {
         "score": verdict.score,
         "acc": verdict.outcome is verifiers.Outcome.CORRECT,
@@ -191,10 +191,10 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
 @functools.cache
 def _made(name: str, arguments: str) -> Verifier:
-    """A verifier, which may hold processes, so that each worker makes one."""
+    """The verifier, cached so that each worker makes only one, since it may hold processes."""
     return verifiers.make(name, **json.loads(arguments))
 
 
 def _plain(value: Any) -> Any:
-    """An array that Parquet returns, as a list or a scalar."""
+    """Convert an array from Parquet to a list or a scalar."""
     return value.tolist() if hasattr(value, "tolist") else value

@@ -1,8 +1,8 @@
 """verl's agent loop for episodes of several turns, which `agents.adapters.verl.export` names in `agent.yaml`.
 
-The environment plays in tokens, as it does here: the trained tokens are the sampled ones, and the environment's tokens in
-between are in the response with a mask of 0. Rewards equal those of the same episode here. A verifier that breaks is an
-exception, since verl can't leave a sample out.
+The environment receives and returns tokens, as in this package's own training: exactly the sampled tokens are trained on, and
+the environment's tokens between them have a mask of 0 in the response. Rewards equal those of the same episode in this package.
+A verifier that breaks raises an exception, since verl can't leave a sample out.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        split: Split of its data set.
-        arguments: Arguments of the environment, a dictionary as text.
+        split: Split of the environment's data set.
+        arguments: Arguments of the environment, as the text of a Python dictionary.
         **given: Arguments that verl passes to every agent loop.
 
     Raises:
-        InvalidArgumentError: If the responses of verl are too short for an episode, or the environment limits which tokens are
+        InvalidArgumentError: If verl's limits are too small for an episode, or the environment limits which tokens are
             legal.
     """
 
@@ -56,12 +56,12 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
                 )
 
     async def run(self, sampling_params: dict[str, Any], **row: Any) -> AgentLoopOutput:
-        """Play the episode that a row begins.
+        """Play the episode of a row.
 
         Raises:
             VerifierFailureError: If the verifier could not judge.
             InvalidArgumentError: If the environment begins a new context, or the engine samples nothing.
-            DataError: If the row is another problem's.
+            DataError: If the row belongs to another problem.
         """
         env = rlvr_envs.TokenEnv(rlvr_envs.TokenStreams(self._streams.dataset, self._streams.rules, 1))
         about = row["extra_info"]
@@ -90,7 +90,7 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
 
 
 class _Played:
-    """An episode so far, in verl's fields."""
+    """The part of an episode played so far, in verl's fields."""
 
     def __init__(self, observation: rlvr_envs.Observation, info: dict[str, Any]) -> None:
         self.prompt: list[int] = observation["tokens"][: int(observation["length"][0])].tolist()
@@ -105,7 +105,7 @@ class _Played:
         self._info = info
 
     def take(self, sampled: Any, step: tuple[rlvr_envs.Observation, float, bool, bool, dict[str, Any]]) -> None:
-        """Add the sampled tokens, and the environment's answer to them."""
+        """Add the sampled tokens and the environment's answer to the episode."""
         observation, reward, terminated, truncated, self._info = step
         if self._info.get("new_context"):
             raise InvalidArgumentError("the environment begins a new context, which verl has no place for")
@@ -119,7 +119,7 @@ class _Played:
         self.over = terminated or truncated
 
     def output(self) -> AgentLoopOutput:
-        """The episode, judged."""
+        """Return the judged episode."""
         verdict = self._info.get("verdict")
         if verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR:
             raise VerifierFailureError(
@@ -141,5 +141,5 @@ class _Played:
 
 @functools.lru_cache(maxsize=8)
 def _streams(env: str, split: str, arguments: str, tokenizer: Any) -> rlvr_envs.TokenStreams:
-    """The environment, once for all episodes of a worker."""
+    """The environment's streams, made once for all episodes of a worker."""
     return streams_of(env, split, tokenizer, ast.literal_eval(arguments))

@@ -1,1 +1,1 @@
-"""The commands of `rlvr`, one file each. They import torch only when they run."""
+"""The commands of `rlvr`, each in its own file. They import torch only when they run."""

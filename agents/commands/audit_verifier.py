@@ -20,29 +20,29 @@ from verifiers import AtLeast, InvalidArgumentError
 
 @dataclass(frozen=True)
 class AuditVerifier:
-    """Test a verifier for errors: rewritten golds, near misses, attacks, threads, deadlines."""
+    """Test a verifier for errors with rewritten gold answers, near misses, attacks, threads and deadlines."""
 
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Verifier to audit: its name, rewards.py:function, or a file such as my_verifier.toml."""
     dataset: str | None = field(default=None, kw_only=True)
-    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default a few built-in
-    ones, as far as the verifier accepts them."""
+    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default those of a few
+    built-in problems, if the verifier accepts them."""
     verifier: str | None = None
     """Verifier to audit, if it is not the first argument."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to audit, in place of a verifier."""
     split: str | None = None
-    """Split of the data set; by default the last one, which is the test split if there is one."""
+    """Split of the data set; by default the last split, which is the test split if there is one."""
     limit: Annotated[int | None, AtLeast(1)] = None
     """Number of gold answers to sample; all of them by default."""
     drawn: Annotated[int | None, AtLeast(1)] = None
-    """Number of cases to draw, in place of rewritings of gold answers: right and wrong answers, as models write them, to
-    problems of mathematics, or of the kind that choice, unit_tests, sql, json_schema or ifeval judge."""
+    """Number of cases to draw, instead of rewriting gold answers: right and wrong answers, in the style of models, to problems
+    of mathematics, or to the kind of problem that choice, unit_tests, sql, json_schema or ifeval judges."""
     against: str | None = None
-    """Verifier to audit in place of the first, by the cases for that: a name, rewards.py:function, or the address of a
-    `rlvr serve-verifier`, such as http://localhost:8000."""
+    """Verifier to audit in place of the first, but with the cases drawn for the first: a name, rewards.py:function, or the
+    address of a `rlvr serve-verifier`, such as http://localhost:8000."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Seed of the sample of gold answers, of drawn cases, and of the order of the questions."""
+    """Seed of the sample of gold answers, of the drawn cases, and of the order in which the verifier is asked."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     data_args: tuple[str, ...] = ()
@@ -50,9 +50,9 @@ class AuditVerifier:
     answer_format: str | None = None
     """Template of the completions, with ANSWER in place of the answer; by default answers are presented as in the data set."""
     skip: tuple[str, ...] = ()
-    """Transformations and attacks to leave out, by the names in the report."""
+    """Transformations and attacks to leave out, by their names in the report."""
     deadline_s: float = 5.0
-    """Number of seconds that one verdict may take."""
+    """Maximum number of seconds for a verdict."""
     json: Path | None = None
     """File for the full report, as JSON."""
     card: Path | None = None
@@ -60,7 +60,7 @@ class AuditVerifier:
     overwrite: bool = False
     """Replace the files of `json` and `card` if they exist."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:

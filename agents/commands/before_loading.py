@@ -1,7 +1,7 @@
 """Checks of commands before torch, transformers or a model load, so that a mistake is reported within a second.
 
-Nothing here builds a verifier that the user named, since that may load a model, or leaves anything behind. A fault that can't
-be found this early, such as a damaged file of weights, is reported where the file is used.
+These checks leave no files behind, and do not build a verifier that the user named, since that may load a model. A fault that
+can't be found this early, such as a damaged file of weights, is reported where the file is used.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rlvr_envs.gguf_files import gguf_file
 from verifiers import InvalidArgumentError, missing_dependency
 
 UNTRAINED = "tiny"
-"""Names the small model with random weights that `rlvr train` and `rlvr sft` make."""
+"""Name of the small model with random weights that `rlvr train` and `rlvr sft` make."""
 
 
 def check_policy(
@@ -37,14 +37,14 @@ def check_policy(
     *,
     acts: bool = True,
 ) -> rlvr_envs.CheckedTask | None:
-    """Check a language model, its environment, and that the two fit.
+    """Check a language model, its environment, and that they fit together.
 
     Args:
         model: As for `load_policy`, or "tiny".
         environment: As for `rlvr_envs.find_environment`.
         arguments: Arguments of the environment.
-        task_arguments: Further arguments, of a `TaskEnv` alone.
-        acts: Whether the model plays whole episodes, which then have to fit into its context.
+        task_arguments: Further arguments, only for a `TaskEnv`.
+        acts: Whether the model plays whole episodes, which must then fit into its context.
 
     Raises:
         RLVRError: As loading the policy and building the environment would.
@@ -77,7 +77,7 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
 
     Args:
         model: The model's folder, or its name on the hub; None for no model.
-        arguments: Arguments of the verifier; if they name a server, the model is there.
+        arguments: Arguments of the verifier; if they name a server, the model is on that server.
 
     Raises:
         InvalidArgumentError: If the model does not exist.
@@ -95,7 +95,7 @@ def check_lora(rank: int | None) -> None:
     """Check that LoRA is installed if it is used.
 
     Raises:
-        MissingDependencyError: If it is not.
+        MissingDependencyError: If it is used but not installed.
     """
     if rank is not None and importlib.util.find_spec("peft") is None:
         raise missing_dependency("peft", "lora", "LoRA")
@@ -109,10 +109,10 @@ def check_environment(
     Args:
         name: As for `rlvr_envs.find_environment`.
         arguments: Its arguments.
-        task_arguments: Further arguments, of a `TaskEnv` alone.
+        task_arguments: Further arguments, only for a `TaskEnv`.
 
     Returns:
-        What is known of its task; None if it has no task, or takes arguments of its own.
+        The checked facts about its task; None if it has no task, or has its own constructor.
 
     Raises:
         RLVRError: As building the environment would.
@@ -134,5 +134,5 @@ def _checked(cls: type[rlvr_envs.TaskEnv], options: Mapping[str, Any]) -> rlvr_e
     if cls.__init__ is not rlvr_envs.TaskEnv.__init__:
         return None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # building it gives the same
+        warnings.simplefilter("ignore")  # building the environment gives the same warnings
         return rlvr_envs.check_task(cls.task, options)

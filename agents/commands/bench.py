@@ -32,9 +32,9 @@ from verifiers import AtLeast, Between, InvalidArgumentError
 
 LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
-"""The model that `rlvr train` and suites make by default; agents without a language model have no option for it."""
+"""The default model of `rlvr train` and of suites; agents without a language model have no model option."""
 _MOST_STEPS = 1_000_000
-"""An upper limit: training ends long before, when its budget of tokens is spent."""
+"""An upper limit: training ends long before, when its token budget is spent."""
 
 
 @dataclass(frozen=True)
@@ -44,40 +44,40 @@ class Bench:
     suite: str
     """Name of a suite, such as core or tiny, or the path of a file that ends in .toml."""
     model: tuple[str, ...] = ()
-    """Models to evaluate, as for rlvr eval; a suite that trains agents needs none."""
+    """Models to evaluate, as for rlvr eval; a suite that trains agents does not need any."""
     price: tuple[float, float] | None = None
-    """Price of a million tokens of prompts and of a million tokens of completions, such as 0.15 0.6, with the engine openai:
-    samples and results then state their cost."""
+    """Prices of a million prompt tokens and of a million completion tokens, such as 0.15 0.6, with the engine openai; samples
+    and results then state their cost."""
     out: Path | None = None
-    """Folder for evaluations, training runs and the leaderboard, as Markdown, HTML and JSON; by default a
-    new one, runs/bench/SUITE-NUMBER."""
+    """Folder for evaluations, training runs and the leaderboard (Markdown, HTML and JSON); by default a new folder,
+    runs/bench/SUITE-NUMBER."""
     resume: bool = False
-    """Continue the bench in the folder --out, or start it if there is none yet; finished evaluations are kept."""
+    """Continue the bench in the folder --out, or start one if there is none yet; finished evaluations are kept."""
     num_envs: Annotated[int, AtLeast(1)] = 64
-    """Number of episodes played at once in evaluations, or of requests that wait for a server's answer."""
+    """Number of episodes played at once in evaluations, or of simultaneous requests to a server."""
     engine: EngineName = "torch"
-    """Engine used for sampling in evaluations: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
+    """Engine used for sampling in evaluations: torch, vLLM, or openai, a server at --base-url with OpenAI's protocol."""
     base_url: str | None = None
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
     until_decided: bool = False
-    """Draw problems in a random order until it is decided which of each two models is better on each environment, and print it;
+    """Draw problems in a random order until it is decided, on each environment and for each pair of models, which is better;
     all models of an environment are loaded at once. Scores have to be from 0 to 1."""
     margin: Annotated[float, Between(0, 1)] = 0.0
-    """Difference below which two models are practically equal, with --until-decided; 0 for none."""
+    """Difference below which two models are practically equal, with --until-decided; 0 for no such margin."""
     budget: Annotated[int | None, AtLeast(1)] = None
-    """Maximum number of samples of all models on an environment, with --until-decided; by default the suite's problems are
-    all."""
+    """Maximum number of samples of all models together on an environment, with --until-decided; by default only the number of
+    the suite's problems is a limit."""
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of samples without a score above which the command ends with exit code 1, and --until-decided decides nothing."""
     order_seed: Annotated[int | None, AtLeast(0)] = None
-    """Seed of the order in which problems are drawn; by default that of the data set, or 0 with --until-decided."""
+    """Seed of the order in which problems are drawn; by default the data set's own order, or seed 0 with --until-decided."""
     clusters: str | None = None
-    """Column of the data sets with the same value for problems that belong together; by default problems with equal prompts
-    do."""
+    """Column of the data sets whose value is the same for problems that belong together; by default, problems with equal
+    prompts belong together."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
@@ -159,7 +159,7 @@ class Bench:
             )
 
     def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]], evaluations: Sequence[Evaluate]) -> None:
-        """Check the trainings, and on every environment the models that are not trained here, before torch loads."""
+        """Before torch loads, check the trainings and, on every environment, the models that are not trained here."""
         from agents.commands.train import AGENT_COMMANDS
 
         for agent, line in lines:
@@ -174,11 +174,11 @@ class Bench:
     def _evaluations(
         self, suite: Suite, entrants: Sequence[_Entrant], out: Path
     ) -> Iterator[tuple[tuple[str, str], Path, Evaluate]]:
-        """The evaluations to run, each with its cell of the leaderboard, name and environment, and its folder."""
+        """The evaluations to run, each with its leaderboard cell (name and environment) and its folder."""
         for environment in suite.environments:
             available = _num_problems(environment)
             problems = available if environment.problems is None else environment.problems
-            if problems > available:  # before minutes of training
+            if problems > available:  # report this before minutes of training
                 raise InvalidArgumentError(
                     f"the suite {suite.name!r} asks for problems = {problems} of {environment.column}, which has "
                     f"{available}: ask for fewer, or leave the key out for all"
@@ -223,7 +223,7 @@ class _Entrant:
 
 
 def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> list[_Entrant]:
-    """The models by the last part of their names, numbered if several share it, and the agents."""
+    """The agents, and the models by the last part of their names, with numbers if several share it."""
     entrants: dict[str, _Entrant] = {}
     if train is not None:
         for agent in train.agents:
@@ -239,7 +239,7 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 
 def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
-    """Refuse to continue a bench without a model whose evaluations it holds, since the leaderboard would lose them."""
+    """Refuse to continue a bench if it holds evaluations of a model not named now, which the leaderboard would lose."""
     named = {label for entrant in entrants for label, _ in entrant.models}
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:
@@ -259,16 +259,16 @@ def _num_problems(environment: SuiteEnvironment) -> int:
 
 
 def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment that its data set takes."""
+    """Those of an environment's arguments that its data set takes."""
     options = rlvr_envs.environment_class(name).task.data_options
     return {option: value for option, value in arguments.items() if option in options}
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; if it draws them, the suite says how many.
+    """The number of problems of an environment without tokens; if it draws them, the suite gives the number.
 
     Raises:
-        InvalidArgumentError: If the suite does not say it.
+        InvalidArgumentError: If the suite does not give the number.
     """
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
@@ -280,7 +280,7 @@ def _num_plain_problems(environment: SuiteEnvironment) -> int:
 
 
 def _recorded_problems(folder: Path) -> int:
-    """The number of problems of the evaluation that a folder holds; 0 if it holds none."""
+    """The number of problems of the evaluation in a folder; 0 if there is no evaluation."""
     path = folder / MANIFEST
     return int(read_manifest(path)["settings"].get("problems", 0)) if path.is_file() else 0
 
@@ -293,7 +293,7 @@ def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list
     """The agents to train, each with the options that would follow its name in `rlvr train`.
 
     Raises:
-        InvalidArgumentError: If an option is one that the suite sets itself.
+        InvalidArgumentError: If the suite contains an option that `rlvr bench` sets itself.
     """
     for agent in train.agents:
         for seed in train.seeds:
@@ -316,14 +316,14 @@ def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list
 
 
 def _training(agent: str, line: Sequence[str]) -> Any:
-    """The command of a training, as `rlvr train` reads it."""
+    """The command of a training, parsed as by `rlvr train`."""
     from agents.commands.train import AGENT_COMMANDS
 
     return parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
 
 
 def _words(name: str, value: object) -> list[str]:
-    """An option as it stands on a command line."""
+    """An option as words of a command line."""
     flag = f"--{name.replace('_', '-')}"
     if isinstance(value, bool):
         return [flag if value else f"--no-{flag[2:]}"]

@@ -32,10 +32,10 @@ _MOST_NAMED = 3
 
 @dataclass(frozen=True)
 class CheckDataset:
-    """Check that every gold completion of a data set passes its own verifier, and list those that do not."""
+    """Check that every gold completion of a data set passes the data set's own verifier, and list the completions that fail."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; several are separated by commas."""
+    """Environment whose data set is checked, such as GSM8K or rlvr/GSM8K-v0; separate several by commas."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: Annotated[int | None, AtLeast(1)] = None
@@ -43,16 +43,17 @@ class CheckDataset:
     args: tuple[str, ...] = ()
     """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER."""
     verifier: str | None = None
-    """Verifier, or its module:attribute; by default the data set's."""
+    """Verifier, or its module:attribute; by default the data set's own."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value, such as packages=numpy."""
     contract: Literal["auto"] | None = None
-    """With auto, tests of programs judge each gold completion in a process of their own, and if it fails, together with the
-    program; --out records which was enough."""
+    """With auto, the tests of each gold program first run in their own process and, if it fails, together with the program;
+    --out records under which of the two contracts it passed."""
     out: Path = Path("contracts.jsonl")
-    """File that --contract auto writes: id, contract and reason of each problem. Data sets read it by contracts=FILE."""
+    """File that --contract auto writes: id, contract and reason of each problem. Data sets read the file with
+    contracts=FILE."""
     overwrite: bool = False
-    """Replace the file that --out names, if there is one."""
+    """Replace the file that --out names, if it exists."""
 
     def __post_init__(self) -> None:
         if self.contract is not None and "," in self.name:
@@ -96,7 +97,7 @@ class CheckDataset:
 
     @property
     def _unfinished(self) -> Path:
-        """The file of contracts until it is whole; one of before stays until then."""
+        """The file of contracts until it is complete; an earlier file of contracts stays until then."""
         return self.out.with_name(f"{self.out.name}.unfinished")
 
     def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
@@ -157,7 +158,7 @@ class CheckDataset:
         return passed == judged and all(read)
 
     def _judged(self, verifier: Verifier, golds: Sequence[Problem], contracts: Counter[str]) -> list[Verdict]:
-        """The verdict of each gold completion, under its contract if contracts are chosen, written and counted."""
+        """The verdict of each gold completion; chosen contracts apply to it, and are written and counted."""
         if self.contract is None:
             return judge_golds(verifier, golds)
         choices = choose_contracts(verifier, golds)
@@ -170,7 +171,7 @@ class CheckDataset:
 
 
 _ANY_COMPLETION = "?"
-"""The completion that a verifier is asked about to see whether it can read a reference."""
+"""The completion that is judged to see whether a verifier can read a reference."""
 
 
 def _unreadable(verifier: Verifier, problem: Problem) -> str | None:
@@ -198,7 +199,7 @@ def _named(ids: Sequence[str]) -> str:
 
 
 def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict]:
-    """Verify the gold completion of each problem; a problem without one gives NO_ANSWER."""
+    """Verify the gold completion of each problem; a problem without a gold completion gives NO_ANSWER."""
     golds = [str(problem.metadata.get("gold_completion", "")) for problem in problems]
     return verifiers.verify_batch(verifier, golds, problems)
 

@@ -1,4 +1,4 @@
-"""Reading the options of a command, with errors in the names that were typed."""
+"""Reads the options of a command; error messages use the names of the options as they are typed."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from verifiers import (
 
 @dataclass(frozen=True)
 class Preview:
-    """The part of a command that is read and checked before torch loads: all but the settings of an agent or a training."""
+    """The part of a command that is read and checked before torch loads: all options but those in `settings`."""
 
     options: type[Any]
-    """The dataclass of its other options."""
+    """The dataclass of the command's options without these settings."""
     settings: str
     """The dataclass of the settings, as module:Class."""
     check: Callable[[Any, Mapping[str, str]], None]
-    """Checks the options, given the settings that were typed, as text."""
+    """Checks the options; it also gets the settings that were typed, as text."""
 
 
 class Command(Protocol):
@@ -52,9 +52,9 @@ class Command(Protocol):
         ...
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
-        """A function that runs the command's arguments in several processes and returns the exit code; None to run in this one.
+        """A function that runs the command's arguments in several processes; None to run in this process.
 
-        Only commands that are `distributed` have it.
+        The function returns the exit code. Only commands that are `distributed` have this method.
         """
         ...
 
@@ -71,12 +71,12 @@ class FailedError(Exception):
 
 
 REFUSING = (InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError)
-"""Errors that say that the command line is invalid."""
+"""Errors that mean that the command line is invalid."""
 
 
 @contextlib.contextmanager
 def naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
-    """Within the block, errors call the settings of a command by the names of its options."""
+    """Within the block, turn the names of settings in error messages into the names of the command's options."""
     try:
         yield
     except RLVRError as error:
@@ -96,12 +96,12 @@ def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog
     others = [f"--{name.replace('_', '-')}" for name in setting_names(preview.settings)]
     options, rest = _parse(preview.options, arguments, prog, others)
     with naming_options(preview.options, arguments), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the command itself gives the same
+        warnings.simplefilter("ignore")  # the command itself gives the same warnings
         preview.check(options, _typed(rest))
 
 
 def _typed(words: Sequence[str]) -> dict[str, str]:
-    """The settings on a part of a command line, each with the text that follows its name, which is empty for a switch."""
+    """The settings in a part of a command line, each with the text after its name; the text is empty for a switch."""
     typed: dict[str, str] = {}
     for name, value in itertools.pairwise([*words, ""]):
         if name.startswith("--"):
@@ -111,7 +111,7 @@ def _typed(words: Sequence[str]) -> dict[str, str]:
 
 
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
-    """The value of an option on a command line that is not read yet."""
+    """The value of an option on a command line that has not been parsed yet."""
     words = [word for argument in arguments for word in argument.split("=", 1)]
     return next((value for name, value in itertools.pairwise(words) if name == option), None)
 
@@ -169,7 +169,7 @@ _READERS: dict[Any, tuple[str, Any]] = {
 def _plain_value(
     info: tyro.constructors.PrimitiveTypeInfo,
 ) -> tyro.constructors.PrimitiveConstructorSpec[Any] | None:
-    """Parse text, numbers and optional values as `tyro` does, with messages that state what was expected."""
+    """Parse text, numbers and optional values like `tyro`, but with messages that state the expected kind of value."""
     allowed = get_args(info.type) if get_origin(info.type) in (types.UnionType, Union) else (info.type,)
     optional = types.NoneType in allowed
     required = [cls for cls in allowed if cls is not types.NoneType]
@@ -197,7 +197,7 @@ def _plain_value(
 
 @_REGISTRY.struct_rule
 def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.StructConstructorSpec | None:
-    """Read a dataclass as `tyro` does, with the bounds of its numbers in the help."""
+    """Read a dataclass like `tyro`, but with the bounds of its numbers in the help."""
     if not dataclasses.is_dataclass(info.type) or info.type in _BEING_READ:
         return None
     _BEING_READ.add(info.type)
@@ -212,15 +212,16 @@ def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.Str
 
 
 _BEING_READ: set[type] = set()
-"""Dataclasses whose fields `tyro` is finding."""
+"""Dataclasses whose fields `tyro` is currently collecting."""
 
 
 def _option(
     field: tyro.constructors.StructFieldSpec, bound: Bound | None, markers: set[Any]
 ) -> tyro.constructors.StructFieldSpec:
-    """An option with its bound in the help, if there is one, and with its reader.
+    """An option with its bound in the help, if it has a bound, and with its reader.
 
-    To compare a default with any type but a class, `tyro` loads typeguard, and thereby asyncio and unittest.
+    Setting the reader keeps `tyro` from comparing the default with a type that is not a class, for which it would load
+    typeguard, and thereby asyncio and unittest.
     """
     hint: Any = field.type
     plain, *notes = get_args(hint) if get_origin(hint) is Annotated else (hint,)
@@ -250,7 +251,7 @@ def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Co
 def _parse(
     options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
 ) -> tuple[Any, list[str]]:
-    """Read options, and return the words of the `others`, such as --group-size, which are read elsewhere."""
+    """Read options, and return the words of the options in `others`, such as --group-size, which are read elsewhere."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*HELP} & {*arguments} else _wide_terminal()
@@ -283,7 +284,7 @@ def _misused(message: str, prog: str) -> RefusedError:
 
 
 def _check_given_once(options: type[Any], arguments: Sequence[str]) -> None:
-    """Reject a repeated option of several values, since only the last values would count."""
+    """Reject a repetition of an option that takes several values, since only the last values would count."""
     hints = get_type_hints(options)
     several = [f"--{name.replace('_', '-')}" for name, hint in hints.items() if get_origin(hint) is tuple]
     own = itertools.takewhile(lambda argument: argument != "--", arguments)
@@ -294,7 +295,7 @@ def _check_given_once(options: type[Any], arguments: Sequence[str]) -> None:
 
 
 def _without_commas(options: type[Any], arguments: Sequence[str]) -> list[str]:
-    """The same command line with the whole numbers of an option that takes several as separate words: 1,4 as 1 4."""
+    """Split comma-separated whole numbers of options that take several numbers into separate words: 1,4 becomes 1 4."""
     hints = get_type_hints(options).items()
     several = {f"--{name.replace('_', '-')}" for name, hint in hints if hint == tuple[int, ...]}
     words: list[str] = []

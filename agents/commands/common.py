@@ -33,7 +33,7 @@ def check_is_saved(model: str) -> None:
     """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
 
     Raises:
-        InvalidArgumentError: If it is that name.
+        InvalidArgumentError: If the model has this name, and no folder has it.
     """
     if model == "tiny" and not Path(model).exists():
         raise InvalidArgumentError(
@@ -47,11 +47,11 @@ DEVICE = "auto"
 
 
 def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[Any, P], int]:
-    """The method `run` of a command, with its models on the device of the option --device.
+    """Decorate the method `run` of a command, so that its models are on the device of the option --device.
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here.
+        InvalidArgumentError: If the device is not available here.
     """
 
     @functools.wraps(run)
@@ -63,7 +63,7 @@ def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[A
 
 
 def say_stops(console: Console, env: object) -> None:
-    """Print the stop tokens of turns in an environment with tokens, if there are more than the tokenizer's end token."""
+    """In an environment with tokens, print the stop tokens of turns if the tokenizer's end token is not the only one."""
     tokenizer = getattr(getattr(env, "unwrapped", env), "tokenizer", None)
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
@@ -72,7 +72,7 @@ def say_stops(console: Console, env: object) -> None:
 
 
 VerifierChoice = tuple[str, dict[str, Any]]
-"""A verifier's name or module:attribute, and its arguments, for `verifiers.make`."""
+"""A verifier's name or module:attribute, and the verifier's arguments, for `verifiers.make`."""
 
 
 def verifier_arguments(pairs: Sequence[str]) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The `name=value` pairs of one of several environments: common ones, and its own, such as `GSM8K.max_new_tokens=64`."""
+    """The `name=value` pairs of one of several environments: the common pairs, and its own, as `GSM8K.max_new_tokens=64`."""
     owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
     for pair in pairs:
         owner, dot, rest = pair.partition(".")
@@ -104,9 +104,9 @@ def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tupl
 
 
 def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
-    """Read `name=value` pairs; a value that is a Python literal is read as one, anything else as text.
+    """Read `name=value` pairs; a value that is a Python literal is evaluated, any other value is text.
 
-    A text `env:NAME`, also inside a literal, is replaced by the value of that environment variable: see `verifiers.secret`.
+    A text `env:NAME`, even inside a literal, is replaced by the value of that environment variable: see `verifiers.secret`.
 
     Raises:
         InvalidArgumentError: If a pair has no `=`, a name occurs twice, or there is no such variable.
@@ -142,11 +142,11 @@ def literal(text: str) -> Any:
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierChoice | None:
-    """The verifier selected by a command's options; None if they select none.
+    """The verifier that a command's options select; None if they select no verifier.
 
     Args:
         verifier: A name, or module:attribute.
-        pairs: Its arguments, each as name=value.
+        pairs: The verifier's arguments, each as name=value.
         reward_model: The folder or hub name of a reward model to use as the verifier.
 
     Raises:
@@ -167,11 +167,11 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
 
 
 def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> EndpointConfig:
-    """The settings of an endpoint: those that are options of the command, and `name=value` arguments of the engine.
+    """The settings of an endpoint, from the command's own options and from `name=value` arguments of the engine.
 
     Raises:
         UnknownArgumentError: If there is no such setting.
-        InvalidArgumentError: If a setting is given as both, or has a value that it can't have.
+        InvalidArgumentError: If a setting is given in both ways, or has an invalid value.
     """
     from agents.settings.endpoint import EndpointConfig
 
@@ -188,7 +188,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
 
 
 def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
-    """Make an environment for a server, which has a template for a chat that also ends answers.
+    """Make an environment for a server; if it has a chat route, its own chat template also ends answers.
 
     Args:
         make: Makes the environment from arguments.
@@ -202,21 +202,21 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
     try:
         return make({**chat, **arguments})
     except DataError:
-        # An alphabet that can't spell a chat belongs to actions that are tokens: without a chat, that error is raised.
+        # An alphabet that can't spell a chat means that actions are tokens: without a chat, the error says that.
         rlvr_envs.MessageEnv(make(arguments).streams)
         raise
 
 
 def check_engine(engine: str, pairs: Sequence[str]) -> None:
-    """Check that an engine that samples for a model of ours is installed, and takes arguments.
+    """Check that an engine for sampling with local weights is installed, and that it takes these arguments.
 
     Args:
         engine: torch or vllm.
-        pairs: Its arguments, each as name=value.
+        pairs: The engine's arguments, each as name=value.
 
     Raises:
         InvalidArgumentError: If the engine takes no arguments.
-        MissingDependencyError: If it is not installed.
+        MissingDependencyError: If the engine is not installed.
     """
     if engine == "torch" and pairs:
         raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
@@ -230,7 +230,7 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
 def make_any_vec(
     name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
 ) -> VectorEnv[Any, Any, Any]:
-    """Build the native vector environment of a name, or vectorise any other Gymnasium environment.
+    """Build the native vector environment for a name, or vectorise any other Gymnasium environment.
 
     Args:
         name: As for `rlvr_envs.find_environment`.
@@ -250,10 +250,10 @@ DISABLED = AutoresetMode.DISABLED
 
 
 def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build one environment of the user's own.
+    """Build one user-defined environment.
 
     Raises:
-        InvalidArgumentError: If it does not accept the arguments, or does not return a Gymnasium environment.
+        InvalidArgumentError: If `make` does not accept the arguments, or does not return a Gymnasium environment.
     """
     try:
         inspect.signature(make).bind(**arguments)
@@ -272,10 +272,10 @@ def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any
 
 
 def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the environment arguments of `--env-args` with those that have an option of their own.
+    """Merge the environment arguments in `--env-args` with the arguments that have their own options.
 
     Raises:
-        InvalidArgumentError: If an argument is given as both, so that a record could contradict the run.
+        InvalidArgumentError: If an argument is given in both ways, so that a record could contradict the run.
     """
     twice = sorted(options.keys() & arguments.keys())
     if twice:
@@ -287,7 +287,7 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
     """Refuse arguments of an environment that commands set themselves.
 
     Raises:
-        InvalidArgumentError: If there is one.
+        InvalidArgumentError: If there is such an argument.
     """
     taken = arguments.keys() & {"num_envs", "copy"}
     if taken:
@@ -295,7 +295,7 @@ def check_reserved(arguments: Mapping[str, Any]) -> None:
 
 
 def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.TokenVectorEnv:
-    """Build the native vector environment of a name, without copies of the observation buffers."""
+    """Build the native vector environment for a name, without copies of the observation buffers."""
     check_reserved(arguments)
     options, cls = {**PROMPT, **arguments}, rlvr_envs.environment_class(name)
     if LEVELS in options:
@@ -304,11 +304,12 @@ def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.T
 
 
 LEVELS = "adaptive"
-"""Key of the arguments of an environment: the argument that makes it harder, and its values."""
+"""Key in an environment's arguments whose value is the name of the argument that makes it harder, and that argument's
+values."""
 
 
 def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment; if it has several levels, those of the hardest."""
+    """The arguments of an environment; if it has several levels, the arguments of the hardest level."""
     others = {name: value for name, value in arguments.items() if name != LEVELS}
     return others if LEVELS not in arguments else others | {arguments[LEVELS][0]: arguments[LEVELS][1][-1]}
 
@@ -318,7 +319,7 @@ PROMPT = {"prompt": "auto"}
 
 
 def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> None:
-    """Print which prompt is used and whether a chat template is, unless there is neither a chat nor a template.
+    """Print which prompt is used, and whether a chat template is used, unless there is neither a chat nor a template.
 
     Args:
         console: Where to print.
@@ -331,7 +332,7 @@ def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> N
         return
     render = env.streams.rules.render_prompt
     has_template = render.tokenizer.chat_template is not None
-    opens_chat = env.streams.rules.opening is not None  # as where a template lists tools, whatever the prompt
+    opens_chat = env.streams.rules.opening is not None  # whatever the prompt, such as if a template lists tools
     is_chat = (
         opens_chat
         or isinstance(render.prompt, rlvr_envs.ChatPrompt)
@@ -353,7 +354,7 @@ _PLAIN = "User: ... Assistant:"
 
 @contextlib.contextmanager
 def shown_warnings(*, quiet: bool = False) -> Iterator[None]:
-    """Within the block, print only the text of user warnings, on standard error, or with `quiet` nothing."""
+    """Within the block, print only the text of user warnings, on standard error; with `quiet`, print nothing."""
     plainly = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

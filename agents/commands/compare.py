@@ -43,34 +43,37 @@ from verifiers.statistics import FEW_PROBLEMS
 
 @dataclass(frozen=True)
 class Compare:
-    """Compare evaluations with the first one, problem by problem."""
+    """Compare evaluations with the first evaluation, problem by problem."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Two or more folders that rlvr eval or rlvr grade has written; the others are compared with the first."""
+    """Two or more folders written by rlvr eval or rlvr grade; each later run is compared with the first."""
 
     pass_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
-    """Numbers k for which to compare pass@k too, the probability that one of k samples is correct."""
+    """Numbers k for which to compare pass@k as well, the probability that at least one of k samples is correct."""
     maj_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
-    """Numbers k for which to compare maj@k too, the probability that a majority vote of k samples is correct; answers are the
-    same if the verifier that judged them says so."""
+    """Numbers k for which to compare maj@k as well, the probability that a majority vote of k samples is correct; answers count
+    as the same if the verifier that judged them considers them equal."""
     until_decided: bool = False
-    """Say for each pair of runs whether it is decided, by a test that stays valid however often it is read while problems are
-    drawn in a random order, as rlvr bench --until-decided does; scores must be from 0 to 1."""
+    """Say for each pair of runs whether it is decided which is better. The test stays valid however often it is made while
+    problems are drawn in a random order, as by rlvr bench --until-decided; scores must be from 0 to 1."""
     margin: Annotated[float, Between(0, 1)] = 0.0
-    """Difference below which runs are practically equal, with --until-decided; 0 for none."""
+    """Difference below which runs are practically equal, with --until-decided; 0 for no such margin."""
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of problems without a score above which --until-decided decides nothing."""
     order_seed: Annotated[int | None, AtLeast(0)] = None
-    """Seed of the order in which problems were drawn, with --until-decided; by default that of the runs, or else 0."""
+    """Seed of the order in which problems were drawn, with --until-decided; by default the seed recorded in the runs, or 0 if
+    there is none."""
     clusters: str | None = None
-    """Column of the data set, which is then loaded, with the same value for problems that belong together; by default problems
-    with equal prompts do."""
+    """Column of the data set (which is then loaded) whose value is the same for problems that belong together; by default,
+    problems with equal prompts belong together."""
     power: tuple[float, ...] = ()
-    """Differences, such as 0.02; for each, say how many problems are needed to find it in 4 of 5 comparisons."""
+    """Differences, such as 0.02; print for each how many problems are needed to find such a difference in 4 of 5
+    comparisons."""
     show: Annotated[int, AtLeast(0)] = 0
-    """Number of problems for which to print each run's first completion below the table: the first ones that all runs have."""
+    """Number of problems for which to print each run's first completion below the table, beginning with the first problem that
+    all runs have."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the data set that --maj-at and --clusters load, each as name=value, such as data_dir=FOLDER."""
+    """Arguments of the data set, which --maj-at and --clusters load, each as name=value, such as data_dir=FOLDER."""
 
     def __post_init__(self) -> None:
         deciding = {
@@ -144,7 +147,7 @@ def _most_samples(run: RecordedRun) -> int:
 
 
 def _votes(run: RecordedRun, arguments: Mapping[str, Any]) -> list[list[int | None]]:
-    """The votes of a run's samples, by the verifier that judged them."""
+    """The votes of a run's samples, from the verifier that judged the samples."""
     verifier = answer_verifier(recorded_verifier(run.settings))
     return recorded_votes(run, _dataset(run, arguments), verifier)
 
@@ -155,7 +158,7 @@ def _dataset(run: RecordedRun, arguments: Mapping[str, Any]) -> rlvr_envs.Datase
 
 
 def _power(comparison: MeasureComparison, differences: Sequence[float]) -> Iterator[str]:
-    """The number of problems needed to find each run's difference from the first."""
+    """The number of problems needed to find a difference between each run and the first."""
     first, *others = comparison.rows
     for number, row in enumerate(others, start=1):
         for difference in differences:
@@ -196,7 +199,7 @@ def _labelled(text: str, comparison: MeasureComparison, comparisons: Sequence[Me
 
 
 def _table(comparisons: Sequence[MeasureComparison], *, stacked: bool = False) -> Table:
-    """A row for each run and measure; if stacked for a narrow terminal, intervals are below their numbers."""
+    """A row for each run and measure; if stacked (for a narrow terminal), intervals are below their numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     table.add_column("run", overflow="fold")
     if len(comparisons) > 1:
@@ -217,13 +220,13 @@ _COLUMNS = ("score", "95 % interval", "difference", "95 % interval", "p")
 
 
 def _stacked(cells: Sequence[str]) -> list[str]:
-    """Five cells as three: numbers with the intervals below them."""
+    """Stack five cells to three, with each interval below its number."""
     score, interval, difference, ends, p_value = cells
     return [f"{score}\n{interval}", f"{difference}\n{ends}", p_value]
 
 
 def _cells(row: RunComparison) -> list[str]:
-    """The score with its interval, and how it differs from that of the first run."""
+    """The score with its interval, and its difference from the first run's score."""
     approximate = "≈" if row.interval.approximate else ""
     cells = [f"{row.score:.3f}", f"{approximate}[{row.interval.low:.3f}, {row.interval.high:.3f}]"]
     if row.comparison is None or row.p_value is None:

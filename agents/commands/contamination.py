@@ -21,24 +21,24 @@ class Contamination:
     """Find problems of one data set that occur in another, by the word n-grams of their prompts."""
 
     train: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="TRAIN")]
-    """Environment that is trained on, such as GSM8K."""
+    """Environment with the training data, such as GSM8K."""
     evaluation: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="EVALUATION")]
-    """Environment that is evaluated on, such as MATH500."""
+    """Environment with the evaluation data, such as MATH500."""
     train_split: str = "train"
-    """Split of the data set that is trained on."""
+    """Split of the training data set."""
     evaluation_split: str = "test"
-    """Split of the data set that is evaluated on."""
+    """Split of the evaluation data set."""
     words: Annotated[int, AtLeast(2)] = NGRAM
-    """Number of words of an n-gram. A prompt with at most this many words is compared as a whole."""
+    """Number of words in an n-gram. A prompt with at most this many words is compared as a whole."""
     threshold: Annotated[float, Between(0, 1, open_low=True)] = 0.5
-    """Share of a problem's n-grams that must occur in the training data for it to count as contaminated."""
+    """Share of a problem's n-grams that must occur in the training data for the problem to count as contaminated."""
     train_args: tuple[str, ...] = ()
-    """Arguments of the data set that is trained on, each as name=value."""
+    """Arguments of the training data set, each as name=value."""
     evaluation_args: tuple[str, ...] = ()
-    """Arguments of the data set that is evaluated on, each as name=value."""
+    """Arguments of the evaluation data set, each as name=value."""
 
     def run(self, console: Console) -> int:
-        """Print the contaminated problems; 1 if there are any."""
+        """Print the contaminated problems; return 1 if there are any."""
         train = load_problems(self.train, self.train_split, env_arguments(self.train_args))
         evaluated = load_problems(self.evaluation, self.evaluation_split, env_arguments(self.evaluation_args))
         texts = (text_of(train[index]) for index in range(len(train)))

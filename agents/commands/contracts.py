@@ -11,12 +11,12 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, Verifier
 from verifiers.unit_tests import CONTRACTS, UnitTestVerifier, contract_of, with_contract
 
 _CAUSE = 200
-"""Maximum number of characters of a cause."""
+"""Maximum number of characters recorded of a failure's cause."""
 
 
 @dataclass(frozen=True)
 class ContractChoice:
-    """The contract of a problem."""
+    """The contract chosen for a problem."""
 
     problem: Problem
     contract: str
@@ -25,17 +25,17 @@ class ContractChoice:
     """The verdict on the gold completion under the contract."""
 
     def row(self) -> dict[str, str]:
-        """The line of the file that a data set reads by `contracts=`."""
+        """The line for the file that a data set reads with `contracts=`."""
         return {"id": self.problem.id, "contract": self.contract, "reason": self.reason}
 
 
 def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[ContractChoice]:
     """Choose the first contract, of separate and together, under which a problem's gold completion passes.
 
-    If there is none, the data set's contract stays.
+    If it passes under neither, the data set's contract stays.
 
     Args:
-        verifier: The verifier that judges them.
+        verifier: The verifier that judges the gold completions.
         problems: Problems with a gold completion.
 
     Raises:
@@ -61,7 +61,7 @@ def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[Co
 
 
 def _under(problem: Problem, contract: str) -> Problem | None:
-    """A problem under a contract; None if its tests do not run so."""
+    """A problem under a contract; None if its tests can't run under it."""
     try:
         return dataclasses.replace(problem, reference=with_contract(problem.reference, contract))
     except InvalidArgumentError:

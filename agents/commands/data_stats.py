@@ -28,20 +28,20 @@ class DataStats:
     """Count the contents of a data set: lengths, levels, references, repetitions, and problems that can't be judged."""
 
     name: Annotated[str, tyro.conf.Positional]
-    """An environment, such as GSM8K or rlvr/GSM8K-v0."""
+    """Environment whose data set is counted, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default every split that can be loaded."""
     limit: Annotated[int | None, AtLeast(1)] = None
-    """Number of problems of each split to look at, the first ones; all of them by default."""
+    """Number of problems to look at in each split, beginning with the first; all of them by default."""
     tokenizer: str | None = None
-    """Name or folder of the tokenizer that measures prompts, or "byte"; without one they are measured in characters."""
+    """Name or folder of the tokenizer that measures prompts, or "byte"; by default, prompts are measured in characters."""
     json: bool = False
     """Print one JSON object instead of tables."""
     args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, or for Text dataset=FILE and columns={...}."""
+    """Arguments of the data set, each as name=value, such as data_dir=FOLDER, or dataset=FILE and columns={...} for Text."""
 
     def run(self, console: Console) -> int:
-        """Print the statistics of each split; return 0, whatever they are."""
+        """Print the statistics of each split; always return 0."""
         task = rlvr_envs.environment_class(self.name).task
         arguments = env_arguments(self.args)
         check_data_arguments(task, arguments)

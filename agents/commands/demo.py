@@ -15,14 +15,14 @@ from verifiers import AtLeast
 
 @dataclass(frozen=True)
 class Demo:
-    """Watch GRPO and a control run teach a tiny transformer to add; it takes about 3 minutes on two cores."""
+    """Watch GRPO, and a control run, teach a tiny transformer to add; this takes about 3 minutes on two cores."""
 
     folder: Path = Path("runs/demo")
     """Folder for the starting checkpoint and the runs."""
     steps: Annotated[int, AtLeast(1)] = 160
     """Number of training steps of GRPO."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

@@ -22,7 +22,7 @@ class Envs:
     """Environment to describe in full."""
 
     def run(self, console: Console) -> int:
-        """Print the list, or one description."""
+        """Print the list, or the description of one environment."""
         if self.name is not None:
             console.print(description(_described(self.name)), markup=False)
             return 0
@@ -46,14 +46,14 @@ class Envs:
 
 
 def _described(name: str) -> type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]:
-    """The class of a name."""
+    """The environment class that a name denotes."""
     if rlvr_envs.environment_id(name) in rlvr_envs.STATE_ENVIRONMENTS:
         return cast("type[rlvr_envs.StateEnv]", rlvr_envs.state_environment(name))
     return rlvr_envs.environment_class(name)
 
 
 def description(environment: type[rlvr_envs.TaskEnv] | type[rlvr_envs.StateEnv]) -> str:
-    """The docstring of an environment, followed by that of its base, `TaskEnv` or `StateEnv`."""
+    """The docstring of an environment, followed by the docstring of its base class, `TaskEnv` or `StateEnv`."""
     base = rlvr_envs.TaskEnv if issubclass(environment, rlvr_envs.TaskEnv) else rlvr_envs.StateEnv
     own, common = (inspect.cleandoc(cls.__doc__ or "") for cls in (environment, base))
     return f"{own}\n\n# {base.__name__}\n{common}"

@@ -70,7 +70,8 @@ class Evaluate(EvaluateOptions):
 
         Args:
             console: Where to print.
-            resumed_as: The --out with which the user's command continues this evaluation; by default its own folder.
+            resumed_as: The --out with which the user's command continues this evaluation; by default the evaluation's own
+                folder.
         """
         if "," in self.env:
             return self._run_several(console)
@@ -90,8 +91,8 @@ class Evaluate(EvaluateOptions):
         """Load the model and the environment, and open the record in a folder.
 
         Yields:
-            A function that evaluates on the given number of first problems, or on all; calls with larger numbers extend the
-            record. Only its first call repeats samples that errored.
+            A function that evaluates on the given number of problems, from the first, or on all problems. Calls with larger
+            numbers extend the record. Only the first call repeats samples that errored.
         """
         name = rlvr_envs.environment_id(self.env)
         search = search_for(self.search, self.search_args, self.guide, self.guide_args)
@@ -137,7 +138,7 @@ class Evaluate(EvaluateOptions):
                 raise
 
     def check_model(self) -> None:
-        """Check a language model, the environment, and that both fit, before torch loads.
+        """Before torch loads, check a language model, the environment, and that they fit together.
 
         Raises:
             RLVRError: As loading the model and building the environment would.
@@ -160,7 +161,7 @@ class Evaluate(EvaluateOptions):
         return with_options({} if spec is None else {"verifier": spec}, env_arguments(self.env_args))
 
     def _run_several(self, console: Console) -> int:
-        """Evaluate on one environment after the other, each in its own subfolder; return the highest exit code."""
+        """Evaluate on several environments in turn, each in its own subfolder; return the highest exit code."""
         if self.resume and self.out is None:
             raise InvalidArgumentError(_NO_FOLDER)
         names = [rlvr_envs.environment_id(name) for name in self.env.split(",")]
@@ -172,7 +173,7 @@ class Evaluate(EvaluateOptions):
             replace(self, env=name, out=folder, env_args=pairs_of_part(self.env_args, name, names))
             for name, folder in folders.items()
         ]
-        for one in each:  # a fault in any of them is reported before any work is done
+        for one in each:  # a fault in any evaluation is reported before any work is done
             check_before(one, folders[one.env])
         return max(one.run(console, resumed_as=out) for one in each)
 
@@ -242,7 +243,7 @@ class Evaluate(EvaluateOptions):
                     scored, total = scored + 1, total + sample.score
                 advance(done, f"score {total / scored:.3f} so far" if scored else "")
 
-            if not isinstance(policy, Endpoint):  # which needs no torch
+            if not isinstance(policy, Endpoint):  # an endpoint needs no torch
                 from agents.tables.agent import TabularAgent
 
                 if isinstance(policy, TabularAgent):
@@ -280,7 +281,7 @@ def short_name(model: str) -> str:
 def _with_trained_arguments(
     model: str, name: str, env_args: Sequence[str], error: InvalidArgumentError
 ) -> InvalidArgumentError:
-    """The error, with the arguments that the model was trained with, if it was trained in the same environment with others."""
+    """The error, with the training's arguments if the model was trained in the same environment with other arguments."""
     trained = trained_arguments(model, name)
     if trained is None or sorted(trained) == sorted(redacted_pairs(env_args)):
         return error

@@ -28,10 +28,10 @@ class EvaluateOptions:
     """Options of `rlvr eval`."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several are separated by commas."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv; separate several by commas."""
     model: str
     """Folder, GGUF file or Hugging Face name of the model: a run's folder, a checkpoint, or any causal language model; with the
-    engine openai, the name that the server knows it by. A run may also be one of a table or a multilayer perceptron."""
+    engine openai, the model's name on the server. A run may also be the training of a table or a multilayer perceptron."""
     split: str = "test"
     """Split of the data set to answer."""
     problems: Annotated[int | None, AtLeast(1)] = None
@@ -39,7 +39,7 @@ class EvaluateOptions:
     samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem."""
     pass_at: tuple[int, ...] = ()
-    """Numbers k for which to report pass@k, the probability that one of k samples is correct; at most --samples."""
+    """Numbers k for which to report pass@k, the probability that at least one of k samples is correct; at most --samples."""
     maj_at: tuple[int, ...] = ()
     """Numbers k for which to report maj@k, the probability that a majority vote of k samples is correct; at most --samples."""
     search: SearchName | None = None
@@ -47,54 +47,54 @@ class EvaluateOptions:
     search_args: tuple[str, ...] = ()
     """Settings of the search, each as name=value, such as n=16, width=4 or simulations=256."""
     guide: str | None = None
-    """The guide by which best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier) choose. A
-    verifier, such as reward_model, is not shown the reference answer; oracle is the evaluation's own verifier, so its score is
-    no accuracy."""
+    """The guide that chooses in best-of-n (majority, likelihood, oracle or a verifier) and mcts (oracle or a verifier). A
+    verifier, such as reward_model, is not shown the reference answer. With oracle, the evaluation's own verifier chooses, so
+    the score is not an accuracy."""
     guide_args: tuple[str, ...] = ()
-    """Arguments of the guide if it is a verifier, each as name=value, such as model=MODEL for the guide reward_model."""
+    """Arguments of a guide that is a verifier, each as name=value, such as model=MODEL for reward_model."""
     temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of sampling."""
     num_envs: Annotated[int, AtLeast(1)] = 64
-    """Number of episodes played at once, or of requests that wait for a server's answer."""
+    """Number of episodes played at once, or of simultaneous requests to a server."""
     order_seed: Annotated[int | None, AtLeast(0)] = None
-    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default they are
-    the first of the split."""
+    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default these
+    are the first problems of the split."""
     clusters: str | None = None
-    """Column of the data set with the same value for problems that belong together, such as variants of one, for all intervals;
-    by default problems with equal prompts do."""
+    """Column of the data set whose value is the same for problems that belong together, such as variants of one problem; used
+    for all intervals. By default, problems with equal prompts belong together."""
     engine: EngineName = "torch"
-    """Engine used for sampling: torch, vLLM, or a server that speaks OpenAI's protocol, at --base-url."""
+    """Engine used for sampling: torch, vLLM, or openai, a server at --base-url with OpenAI's protocol."""
     base_url: str | None = None
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value: settings of VLLMConfig and arguments of vllm.LLM, or settings of
     EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
     price: tuple[float, float] | None = None
-    """Price of a million tokens of prompts and of a million tokens of completions, such as 0.15 0.6, with the engine openai:
-    samples and results then state their cost."""
+    """Prices of a million prompt tokens and of a million completion tokens, such as 0.15 0.6, with the engine openai; samples
+    and results then state their cost."""
     out: Path | None = None
-    """Folder for the results, manifest.json and samples.jsonl; by default a new one, runs/eval/MODEL-ENVIRONMENT-NUMBER.
-    Several environments each get a folder in it."""
+    """Folder for the results, manifest.json and samples.jsonl; by default a new folder, runs/eval/MODEL-ENVIRONMENT-NUMBER.
+    With several environments, it has a folder for each."""
     resume: bool = False
-    """Continue the evaluation in the folder --out, or start it if there is none yet. The other options must be the same, but
-    there may be more problems and samples. Samples whose verifier broke, or whose request failed, are repeated."""
+    """Continue the evaluation in the folder --out, or start one if there is none yet. The other options must be the same,
+    except that there may be more problems and samples. Samples whose verifier broke or whose request failed are repeated."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
-    """Share of samples without a score above which the command ends with exit code 1; --resume repeats them."""
+    """Share of samples without a score above which the command ends with exit code 1; --resume repeats such samples."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file such as my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one of several
-    environments GSM8K.max_new_tokens=64."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; GSM8K.max_new_tokens=64
+    is for one of several environments."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
@@ -115,7 +115,7 @@ class EvaluateOptions:
 
 
 def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
-    """The agent to evaluate, if it is no language model.
+    """The agent to evaluate; None if it is a language model.
 
     Raises:
         InvalidArgumentError: If an option is given that needs a language model.
@@ -136,10 +136,10 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, except its model and a verifier of the user's.
+    """Check the options of an evaluation of one environment, except its model and a user's verifier.
 
     Raises:
-        InvalidArgumentError: If one can't be used; the message names the environment.
+        InvalidArgumentError: If an option can't be used; the message names the environment.
     """
     arguments, name = env_arguments(options.env_args), options.env
     saved = saved_agent(options)

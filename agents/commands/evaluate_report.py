@@ -1,4 +1,4 @@
-"""The report that `rlvr eval` prints of an evaluation."""
+"""The report that `rlvr eval` prints about an evaluation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from agents.runs.files.versions import package_versions
 def report(
     console: Console, options: EvaluateOptions, name: str, out: Path, result: Evaluation, resumed_as: Path
 ) -> None:
-    """Print the score of an evaluation, with the settings that determined it and the next commands.
+    """Print the score of an evaluation, with the settings that determined the score and the next commands.
 
     Args:
         console: Where to print.

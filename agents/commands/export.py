@@ -28,36 +28,37 @@ Target = Literal["verl", "trl", "prime-rl", "lm-eval"]
 
 @dataclass(frozen=True)
 class Export:
-    """Write an environment for another trainer or evaluation, and say how it is used there; or, with --merge, a trained model.
+    """Write an environment for another trainer or evaluation, and print how to use it; or, with --merge, write a trained model.
 
-    The verifier stays that of rlvr-envs: verl, TRL and lm-evaluation-harness call it, so it has to be installed where they run;
-    an export for prime-rl asks a running `rlvr serve-verifier`.
+    The exported environment uses rlvr-envs' own verifier. verl, TRL and lm-evaluation-harness call it directly, so rlvr-envs
+    must be installed where they run; an export for prime-rl asks a running `rlvr serve-verifier`.
     """
 
     folder: Path
-    """Folder to write to, made if it is not there; for prime-rl its name is the package's."""
+    """Folder to write to, created if it does not exist; for prime-rl its name is also the package's name."""
     target: Annotated[Target | None, tyro.conf.Positional, tyro.conf.arg(metavar="{verl,trl,prime-rl,lm-eval}")] = None
-    """Target: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl (a taskset
-    for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
+    """Target of the export: verl (Parquet and a reward function, or an agent loop for several turns), trl (a script), prime-rl
+    (a taskset for Prime Intellect's verifiers), or lm-eval (a task for lm-evaluation-harness)."""
     env: str | None = None
     """Environment, such as GSM8K or rlvr/GSM8K-v0."""
     split: str | None = None
     """Split of the data set; by default the environment's own."""
     limit: Annotated[int | None, AtLeast(1)] = None
-    """Number of problems to write, the first ones; all of them by default."""
+    """Number of problems to write, beginning with the first; all of them by default."""
     args: tuple[str, ...] = ()
-    """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER; for trl and verl also those of an
+    """Arguments of the data set, each as name=value, such as digits=3 or data_dir=FOLDER; for trl and verl also arguments of an
     environment with several turns, such as tools=calculator."""
     overwrite: bool = False
-    """Write to a folder that holds files; files of the same names are replaced."""
+    """Write even if the folder holds files; files of the same names are replaced."""
     merge: str | None = None
-    """Run, checkpoint, folder with an adapter, or GGUF file whose model is written as a model of its own, in place of a target
-    and --env: the adapter is merged into its base, and quantised weights become ordinary ones."""
+    """Run, checkpoint, folder with an adapter, or GGUF file whose model is written as an independent model, in place of a
+    target and --env: an adapter is merged into its base model, and quantised weights become ordinary weights."""
     base_model: str | None = None
-    """Folder or Hugging Face name of the base of the adapter in --merge, if it is not where the adapter says."""
+    """Folder or Hugging Face name of the base model of the adapter in --merge, if it is not where the adapter's settings
+    say."""
     save_dtype: SaveDtype = "source"
-    """Type of the weights that --merge writes: source, that of the saved model or of the adapter's base, and bfloat16 if
-    that is quantised; float32, bfloat16 or float16."""
+    """Type of the weights that --merge writes: float32, bfloat16, float16, or source, the type of the saved model or of the
+    adapter's base (bfloat16 if that is quantised)."""
 
     def __post_init__(self) -> None:
         if self.merge is None:
@@ -114,12 +115,12 @@ class Export:
         return self.env
 
     def selected(self) -> dict[str, Any]:
-        """Which problems are written."""
+        """The options that select which problems are written."""
         return {"split": self.split, "limit": self.limit}
 
 
 def _refuse(where: str, **given: object) -> None:
-    """Refuse options that are given and have no effect."""
+    """Refuse options that are given but have no effect."""
     names = [name for name, value in given.items() if value is not None]
     if names:
         what = "the target" if names[0] == "target" else f"--{names[0].replace('_', '-')}"

@@ -35,28 +35,28 @@ from verifiers import AtLeast, Between, InvalidArgumentError, MissingDataError, 
 
 @dataclass(frozen=True)
 class Grade:
-    """Judge completions from elsewhere, and record them as rlvr eval does."""
+    """Judge completions that were made elsewhere, and record them as rlvr eval does."""
 
     file: Annotated[Path, tyro.conf.Positional]
-    """File of completions: rows with completion and problem_id, as JSON Lines, a JSON array, CSV (also .gz) or Parquet;
-    lm-eval's --log_samples; OpenAI's batch output; or an Inspect log."""
+    """File of completions: rows with completion and problem_id, in JSON Lines, a JSON array, CSV (also compressed as .gz) or
+    Parquet; output of lm-eval's --log_samples; OpenAI's batch output; or an Inspect log."""
     env: str
     """Environment whose problems the completions answer, such as GSM8K."""
     columns: tuple[str, ...] = ()
-    """Columns with other names, each as name=column: completion=response problem_id=uid. The column of problem_id holds ids,
-    indices or questions."""
+    """Columns of the file that have other names, each as name=column, such as completion=response problem_id=uid. The column
+    for problem_id holds ids, indices or questions."""
     split: str = "test"
     """Split of the data set that the completions answer."""
     pass_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
-    """Numbers k for which to report pass@k, the probability that one of k samples is correct."""
+    """Numbers k for which to report pass@k, the probability that at least one of k samples is correct."""
     maj_at: Annotated[tuple[int, ...], AtLeast(1)] = ()
     """Numbers k for which to report maj@k, the probability that a majority vote of k samples is correct."""
     out: Path | None = None
-    """Folder for the results; by default a new one, runs/eval/FILE-ENVIRONMENT-NUMBER."""
+    """Folder for the results; by default a new folder, runs/eval/FILE-ENVIRONMENT-NUMBER."""
     overwrite: bool = False
     """Replace the evaluation in the folder --out."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file such as my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class Grade:
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

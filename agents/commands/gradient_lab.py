@@ -39,11 +39,11 @@ gradient, relative to its part along it, whose size is "scale"; "below" is the l
 leave possible: more batches leave less; z is the largest deviation in standard errors
 "variance" is relative to the gradient's norm, "relative" to the mean's part along the gradient"""
 _NOTES_OF_ONE = 4
-"""Lines of the notes, from the last, that also hold for one estimator."""
+"""Number of lines at the end of the notes that also hold for a single estimator."""
 Objective = Literal["return", "best of 2", "log-likelihood"]
 CriticValues = Literal["exact", "wrong", "half"]
-"""Exact values; exact values plus a fixed random error in each state; half the exact values, as of a critic that started at 0
-and is still learning."""
+"""Values of a critic: exact; exact plus a fixed random error in each state; or half the exact values, like those of a critic
+that started at 0 and is still learning."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,12 @@ class Estimator:
     agent: str
     settings: Mapping[str, Any]
     values: CriticValues = "exact"
-    """The values used in place of a critic's."""
+    """The values used in place of the critic's values."""
     objective: Objective = "return"
-    """The objective whose gradient it is compared with: the expected return, the expected best of two completions, or the
-    log-likelihood of a success, truncated to the terms that a group can estimate."""
+    """The objective whose gradient the estimate is compared with: the expected return, the expected best of two completions, or
+    the log-likelihood of a success, truncated to the terms that a group can estimate."""
     scores: Literal["graded", "binary"] = "graded"
-    """How completions are scored: from -0.2 to 1.2, or 1 for a success and 0 otherwise."""
+    """How completions are scored: `graded`, from -0.2 to 1.2, or `binary`, 1 for a success and 0 otherwise."""
 
 
 ESTIMATORS = (
@@ -92,17 +92,17 @@ ESTIMATORS = (
 
 
 def graded(completion: str, problem: Problem) -> float:
-    """A score to which every token contributes."""
+    """A completion's score, to which every token contributes."""
     return 0.2 + 0.3 * completion.count("a") + 0.7 * completion.count("ab") - 0.1 * completion.count("bb")
 
 
 def binary(completion: str, problem: Problem) -> float:
-    """1 for a success, 0 otherwise."""
+    """A completion's score: 1 for a success, 0 otherwise."""
     return float("ab" in completion)
 
 
 def small_env(score: Callable[[str, Problem], float] = graded) -> rlvr_envs.TokenVectorEnv:
-    """An environment with one problem: two letters and an end token, at most three tokens."""
+    """An environment with one problem, whose completions have at most three tokens: two letters and an end token."""
     rules = rlvr_envs.Rules(
         tokenizer=rlvr_envs.CharTokenizer("ab"),
         render_prompt=lambda problem: str(problem.prompt),
@@ -136,7 +136,7 @@ def build(
     horizon: int = HORIZON,
     aggregation: Aggregation | None = None,
 ) -> Agent:
-    """Build the agent of an estimator, without entropy bonus; `aggregation=None` uses its own aggregation."""
+    """Build the agent of an estimator, without entropy bonus; `aggregation=None` uses the agent's own aggregation."""
     cls, config_cls = agent_classes(estimator.agent)
     settings: dict[str, Any] = {
         "problems_per_step": groups,
@@ -199,11 +199,11 @@ class GradientLabCommand:
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of all random draws."""
     estimator: str | None = None
-    """One estimator to examine in place of the table: an agent's name, such as grpo, or a custom agent as module:Class, whose
-    config is module:ClassConfig or AgentConfig; or module:function, which the court tries."""
+    """One estimator to examine in place of the table: an agent's name, such as grpo; a custom agent as module:Class, whose
+    config is module:ClassConfig or AgentConfig; or module:function, which is examined as with --court."""
     court: bool = False
-    """Try an agent in the court too: by the exact expectation over all batches of many small cases, in place of batches drawn
-    for one problem. Functions always are."""
+    """Examine an agent by the exact expectation over all batches of many small cases (the court), instead of batches drawn for
+    one problem. Functions are always examined in this way."""
     aggregation: Aggregation | None = None
     """How the losses of the tokens are reduced to one loss; None uses each agent's own default. Only
     sequence-mean-token-sum has the scale of the gradient."""
@@ -213,7 +213,7 @@ class GradientLabCommand:
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as n=2 or max_new_tokens=2."""
     problem: Annotated[int, AtLeast(0)] = 0
-    """Index of the environment's problem, the first being 0."""
+    """Index of the environment's problem; the first is 0."""
 
     def run(self, console: Console) -> int:
         """Examine all estimators and print a table."""
@@ -245,7 +245,7 @@ class GradientLabCommand:
         return 0
 
     def _in_court(self) -> bool:
-        """Whether the estimator is tried in the court: any function, and an agent if `court` is set."""
+        """Whether the estimator is tried in the court: always for a function, and for an agent if `court` is set."""
         if self.estimator is None:
             if self.court:
                 raise InvalidArgumentError("the court tries one estimator: name it with --estimator")
@@ -277,7 +277,7 @@ class GradientLabCommand:
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:
-        """The labs by how completions are scored; `binary` only if all scores are 1 or 0."""
+        """The labs, by the way completions are scored; there is `binary` only if its scores are all 1 or 0."""
         if self.env is None:
             if self.env_args or self.problem:
                 raise InvalidArgumentError("env_args and problem need an environment: set --env")
@@ -287,7 +287,7 @@ class GradientLabCommand:
         return {"graded": lab} | ({"binary": lab} if ((lab.returns == 0) | (lab.returns == 1)).all() else {})
 
     def _agents(self, labs: Mapping[str, GradientLab], console: Console) -> list[tuple[Estimator, GradientLab, Agent]]:
-        """Build all agents before any of them draws a batch, so that an invalid setting ends the command at once."""
+        """Build all agents before drawing any batch, so that an invalid setting ends the command at once."""
         agents: list[tuple[Estimator, GradientLab, Agent]] = []
         for estimator in ESTIMATORS if self.estimator is None else (_named(self.estimator),):
             if estimator.scores not in labs:
@@ -323,10 +323,10 @@ class GradientLabCommand:
 
 
 def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
-    """A lab of all completions of a problem of an environment, under `small_policy`.
+    """A lab of all completions of an environment's problem under `small_policy`.
 
     Raises:
-        InvalidArgumentError: If there is no such problem, or it has too many completions.
+        InvalidArgumentError: If there is no such problem, or the problem has too many completions.
     """
     if not 0 <= problem < len(env.streams.dataset):
         raise InvalidArgumentError(f"the environment has problems 0 to {len(env.streams.dataset) - 1}, got {problem}")
@@ -337,7 +337,7 @@ def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
 
 
 def _named(name: str) -> Estimator:
-    """An agent with its defaults, except that a batch has one optimiser step and so estimates one gradient."""
+    """An agent with its default settings, except that each batch has one optimiser step and so gives one gradient estimate."""
     cls, config_cls = agent_classes(name)
     one_step = {"epochs": 1, "minibatches": 1} if config_cls.epochs * config_cls.minibatches > 1 else {}
     return Estimator(cls.__name__, name, one_step)

@@ -1,4 +1,4 @@
-"""The console command `rlvr`: runs the named subcommand, without importing the others.
+"""The console command `rlvr`: runs the named subcommand without importing the other subcommands.
 
 Every error is one line on standard error. The exit code is
 
@@ -6,11 +6,11 @@ Every error is one line on standard error. The exit code is
 |---|---|
 | 0 | done |
 | 1 | the command failed, or found something (`verify`, `check-dataset`, `audit-verifier`, `contamination`, `rescore`) |
-| 2 | the command line is invalid: an unknown option, a bad value, a file that is not there; `verify`: the verifier broke |
+| 2 | the command line is invalid: an unknown option, a bad value, a missing file; `verify`: the verifier broke |
 | 70 | a bug in rlvr-envs |
 | 130, 143 | interrupted; stopped by SIGTERM, for commands that save their work |
 
-A file that is there and holds something else than expected is a failure, 1. With the environment variable
+A file that exists but has unexpected contents is a failure, 1. With the environment variable
 `RLVR_TRACEBACK=1` the traceback is printed before the error.
 """
 
@@ -64,7 +64,7 @@ class _CommandEntry:
     subcommands: str | None = None
     """Placeholder of a subcommand in the usage; None for a command without subcommands."""
     distributed: bool = False
-    """Whether processes that torchrun started run the command together."""
+    """Whether processes started by torchrun can run the command together."""
     preview: str | None = None
     """Function that returns the command's `Preview`; None if the command itself can be read without torch, or has
     subcommands."""
@@ -147,7 +147,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _exit_code(arguments: list[str]) -> int:
     try:
         code = _run(arguments)
-        sys.stdout.flush()  # here, where an error can still be reported
+        sys.stdout.flush()  # flush here, while an error can still be reported
         return code
     except (RefusedError, *REFUSING) as error:
         return _report(error, str(error), REFUSED)
@@ -160,7 +160,7 @@ def _exit_code(arguments: list[str]) -> int:
         if error.errno is None:
             return _unforeseen(error)  # raised by a library or the user's code, not by a system call
         if error.filename is None:
-            _drop_output()  # it may be the output that can't be written
+            _drop_output()  # perhaps the output can't be written
         return _report(error, _os_error(error), REFUSED if isinstance(error, FileNotFoundError) else CANNOT)
     except MemoryError as error:
         text = f"there is not enough memory ({error}): choose smaller numbers, such as fewer episodes at once with --num-envs"
@@ -187,7 +187,7 @@ def _run(arguments: list[str]) -> int:
     if entry.distributed and is_launched():
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
         device = value_of("--device", rest)
-        _load(f"{_PROCESSES}:join", prog)(device)  # first of all, so that any error is reported once
+        _load(f"{_PROCESSES}:join", prog)(device)  # before all else, so that any error is reported only once
     if entry.preview is not None:
         check_before_loading(_load(entry.preview, prog), rest, prog)
     target = _load(entry.home, prog)
@@ -203,7 +203,7 @@ def _run(arguments: list[str]) -> int:
             raise RefusedError(f"{usage}: expected first one of {', '.join(target)}; got {rest[0]!r}")
         prog = f"{prog} {rest[0]}"
         try:
-            if entry.distributed and not is_launched():  # whose processes find the same, and have to report it once
+            if entry.distributed and not is_launched():  # launched processes check this, and report it once
                 check_before_loading(target.preview(rest[0]), rest[1:], prog)
             with _needing_torch(prog):
                 target, rest = target.load(*rest), rest[1:]
@@ -224,7 +224,7 @@ def _load(home: str, prog: str) -> Any:
 
 @contextlib.contextmanager
 def _needing_torch(prog: str) -> Iterator[None]:
-    """Within the block, say how torch is installed if it is missing."""
+    """If torch is missing within the block, say how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -271,7 +271,7 @@ def _drop_output() -> None:
 
 
 def _unforeseen(error: Exception) -> int:
-    """Report an unexpected error as one of the user's code if it was raised there, and otherwise as a bug of rlvr-envs."""
+    """Report an unexpected error as one of the user's code if that raised it, otherwise as a bug in rlvr-envs."""
     own = Path(__file__).parents[2]
     ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
     others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -1,4 +1,4 @@
-"""The options of commands whose settings need torch, which can be read and checked without it."""
+"""The options that can be read and checked without torch, of commands whose settings need torch."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class SFTOptions:
     """Options of `rlvr sft`."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv."""
     out: Path
-    """Folder for the model, as `rlvr train --model` and `rlvr eval --model` read it."""
+    """Folder for the model, which `rlvr train --model` and `rlvr eval --model` can read."""
     model: str = "tiny"
     """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
     split: str = "train"
@@ -35,10 +35,10 @@ class SFTOptions:
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     save_dtype: SaveDtype = "source"
-    """Type of the saved weights: source, that of --model, float32, bfloat16 or float16."""
+    """Type of the saved weights: source (the type in --model), float32, bfloat16 or float16."""
 
     def check(self, settings: Mapping[str, str]) -> None:
         """Refuse invalid options, as far as they can be checked before torch loads.
@@ -57,19 +57,19 @@ class TrainRMOptions:
     """Options of `rlvr train-rm`."""
 
     pairs: Path
-    """Pairs to learn from: a .jsonl or .parquet file with the columns prompt, chosen and rejected, or a folder of rlvr eval,
-    whose completions of one problem are paired by their scores, such as right with wrong ones."""
+    """Pairs to learn from: a .jsonl or .parquet file with the columns prompt, chosen and rejected, or a folder of rlvr eval, in
+    which completions of the same problem are paired by their scores, such as right with wrong."""
     out: Path
-    """Folder for the reward model, as --reward-model reads it."""
+    """Folder for the reward model, which --reward-model can read."""
     model: str = "tiny"
     """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
     weights."""
     held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
-    """Share of the prompts whose pairs are held out for the test."""
+    """Share of the prompts whose pairs are held out to test the reward model."""
     per_problem: Annotated[int, AtLeast(1)] = 4
-    """Maximum number of pairs of one problem that are made from a folder of rlvr eval."""
+    """Maximum number of pairs that are made for each problem from a folder of rlvr eval."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:
@@ -92,7 +92,7 @@ class RLHFOptions:
     env: str
     """Environment, such as Addition or rlvr/GSM8K-v0."""
     out: Path
-    """New folder for models, pairs and runs."""
+    """New folder for the models, the pairs and the runs."""
     model: str = "tiny"
     """Folder, GGUF file or Hugging Face name of the model to start from; "tiny" creates a small transformer with random
     weights."""
@@ -101,9 +101,9 @@ class RLHFOptions:
     verifier: str | None = None
     """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
     verifier_args: tuple[str, ...] = ()
-    """Arguments of that verifier, each as name=value."""
+    """Arguments of the verifier that decides preferences, each as name=value."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def check(self, settings: Mapping[str, str]) -> None:

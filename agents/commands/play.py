@@ -42,49 +42,49 @@ from verifiers import AtLeast, InvalidArgumentError
 
 _ME = "me"
 _WORDS = 256
-"""Maximum number of tokens in a model's turn of a game in words."""
+"""Maximum number of tokens in a turn of a model that plays a text game."""
 
 
 @dataclass(frozen=True)
 class Play:
     """Step through one episode of an environment, by typing or with a model, and see its verdict.
 
-    Without --model you play: type the completion, which ends with the end of input (Ctrl-D). With --tokens, and if the
-    environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for a token by its number, or
+    Without --model you play: type the completion, and end it with the end of input (Ctrl-D). With --tokens, or if the
+    environment restricts the legal tokens, each line is tokenised by itself: type text, #ID for the token with that number, or
     nothing for the end token. If there are no tokens, as in CartPole-v1, each line is the number of an action.
     """
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv."""
     model: str | None = None
-    """Folder, GGUF file or Hugging Face name of the model that plays, folder of a run of a table or a multilayer perceptron, or
-    with the engine openai the name that the server knows it by; by default you play on standard input."""
+    """Folder, GGUF file or Hugging Face name of the model that plays; the run's folder of a table or a multilayer perceptron;
+    or, with the engine openai, the model's name on the server. By default you play on standard input."""
     engine: Literal["torch", "openai"] = "torch"
-    """Engine used for sampling: torch, or a server that speaks OpenAI's protocol, at --base-url."""
+    """Engine used for sampling: torch, or openai, a server at --base-url with OpenAI's protocol."""
     base_url: str | None = None
     """Address of the server's API, for the engine openai, such as http://localhost:8000/v1."""
     engine_args: tuple[str, ...] = ()
-    """Arguments of the engine openai, each as name=value, settings of EndpointConfig, such as api_key=env:OPENAI_API_KEY."""
+    """Settings of EndpointConfig, for the engine openai, each as name=value, such as api_key=env:OPENAI_API_KEY."""
     problem: Annotated[int | None, AtLeast(0)] = None
-    """Index of the problem in the data set; by default one is drawn by --seed."""
+    """Index of the problem in the data set; by default a problem is drawn with --seed."""
     split: str = "test"
     """Split of the data set to take the problem from."""
     tokens: bool = False
-    """Type tokens line by line, rather than the whole text of a turn."""
+    """Type tokens line by line instead of the whole text of a turn."""
     top: Annotated[int, AtLeast(0)] = 5
-    """Number of most probable tokens, or of actions with the highest values, to show beside each that is chosen; 0 shows
-    none."""
+    """Number of most probable tokens, or of actions with the highest values, to show beside each chosen token or action; 0
+    shows none."""
     temperature: Annotated[float, AtLeast(0)] = 1.0
-    """Sampling temperature of the model; 0 chooses the likeliest token, and probabilities are then those at temperature 1.
-    A table explores at 1 as in training; action values of dqn are always played greedily."""
+    """Sampling temperature of the model; 0 chooses the likeliest token, and then shows the probabilities at temperature 1. A
+    table explores at temperature 1 as in training; action values of dqn are always played greedily."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Seed of drawing the problem and of sampling; with --problem, the seed of a recorded sample repeats that sample with the
-    same model, up to rounding."""
+    """Seed for drawing the problem and for sampling; with --problem and the same model, the seed of a recorded sample repeats
+    that sample, up to rounding."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat."""
     opponent: str | None = None
-    """Player of the environment's side in an episode of several turns: "me" to type it line by line, or for a game of two
-    sides the folder or Hugging Face name of a model; by default the environment."""
+    """Player of the environment's side in an episode of several turns: "me" to type its turns line by line, or, for a game of
+    two sides, the folder or Hugging Face name of a model; by default the environment itself."""
     verifier: str | None = None
     """Verifier to use in place of the environment's own: a verifier's name, or rewards.py:function."""
     verifier_args: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Play:
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     def __post_init__(self) -> None:
@@ -153,14 +153,14 @@ class Play:
                 env.close()
 
     def _endpoint(self) -> Endpoint | None:
-        """The server that plays."""
+        """The server that plays; None without --base-url."""
         if self.base_url is None:
             return None
         config = endpoint_config({"base_url": self.base_url, "model": self.model, "concurrency": 1}, self.engine_args)
         return Endpoint(config, temperature=self.temperature)
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
-        """Play an environment whose observations are numbers: by a table, a perceptron, or a person."""
+        """Let a table, a perceptron or a person play an environment whose observations are numbers."""
         for option in ("tokens", "opponent", "verifier", "reward_model"):
             if getattr(self, option):
                 raise InvalidArgumentError(
@@ -175,7 +175,7 @@ class Play:
             env.close()
 
     def _chooser(self, saved: SavedAgent, env: gymnasium.Env[Any, Any]) -> Chooser:
-        """A function that chooses actions by a table or a perceptron."""
+        """A function that chooses actions with a table or a perceptron."""
         if saved.is_table:
             check_table_temperature(self.temperature)
             agent, rng, greedy = saved.load_table(env), np.random.default_rng(self.seed), self.temperature == 0
@@ -215,7 +215,7 @@ class Play:
         return policy
 
     def _other_side(self, env: rlvr_envs.TaskEnv, opponent: str, console: Console) -> rlvr_envs.Interaction:
-        """The interaction that answers in place of the environment's own."""
+        """The interaction that answers in place of the environment's own interaction."""
         from agents.commands.playing.other_side import require_two_sides, typed_side
 
         interaction = env.streams.rules.interaction
@@ -255,7 +255,7 @@ class Play:
             console.print(f"you left after {counted(played.tokens, 'token')}, before the end: there is no verdict")
             return 0
         tokens = counted(played.tokens, "token")
-        if played.turns > 1:  # those before were shown as they were played
+        if played.turns > 1:  # earlier turns were shown as they were played
             what, tokens = "last turn", f"{tokens} in {played.turns} turns"
         else:
             what = "completion"

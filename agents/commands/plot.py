@@ -19,22 +19,22 @@ _SUFFIXES = (".svg", ".png")
 
 @dataclass(frozen=True)
 class Plot:
-    """Draw metrics of training runs as SVG and PNG; runs that differ only in their seed are one curve with a band."""
+    """Draw metrics of training runs as SVG and PNG; runs that differ only in their seed form one curve with a band."""
 
     runs: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
     """Folders of training runs, one or more."""
     metric: tuple[str, ...] = ("reward",)
-    """Names of metrics in metrics.jsonl, such as entropy; several are drawn one above the other."""
+    """Names of metrics in metrics.jsonl, such as entropy; several metrics are drawn one above the other."""
     against: str = STEP
-    """Horizontal axis of the plot: step, or a metric, such as kl to see reward and gold_reward fall apart."""
+    """Horizontal axis of the plot: step, or a metric, such as kl to see reward and gold_reward diverge."""
     smooth: Annotated[int, AtLeast(1)] = 10
     """Number of steps of the running mean; 1 draws the measured values."""
     out: Path = Path("curves")
-    """Path of the two files to write, to which .svg and .png are added."""
+    """Path of the two files to write, without the suffixes .svg and .png."""
     title: str | None = None
     """Title of the plot."""
     overwrite: bool = False
-    """Replace files that are there already."""
+    """Replace files that already exist."""
 
     def __post_init__(self) -> None:
         if not self.runs:
@@ -44,7 +44,7 @@ class Plot:
             raise InvalidArgumentError("a plot needs at least one metric, got none")
 
     def run(self, console: Console) -> int:
-        """Draw, and print where the files are."""
+        """Draw the curves, and print where the files are."""
         out = self.out.with_suffix("") if self.out.suffix in _SUFFIXES else self.out
         panels = [
             (metric, [TrainingCurve.read(folder, metric, self.against) for folder in self.runs])

@@ -1,4 +1,4 @@
-"""The policies of training commands; separate from `common`, since this needs torch."""
+"""The policies of training commands; separate from `common`, since this module needs torch."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def sampler_for(
     engine: Literal["torch", "vllm"],
     pairs: Sequence[str],
 ) -> contextlib.AbstractContextManager[Sampler]:
-    """The sampler used for rollouts, as a context manager that closes it.
+    """The sampler for rollouts, as a context manager that closes it.
 
     Args:
         policy: The policy to train.

@@ -1,4 +1,4 @@
-"""A data set and a verifier as commands name them, without an environment to sample in."""
+"""Loads the data set and the verifier that a command names, without an environment to sample in."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) ->
     Args:
         name: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        arguments: Of the data set, such as `data_dir`.
+        arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
         UnknownNameError: If the data set has no such argument or split.
-        MissingDataError: If it is neither local nor on the hub.
+        MissingDataError: If the data set is neither local nor on the hub.
     """
     task = rlvr_envs.environment_class(name).task
     check_data_arguments(task, arguments)
@@ -32,7 +32,7 @@ def check_data_arguments(task: rlvr_envs.TaskSpec, arguments: Mapping[str, Any])
     """Refuse arguments that a task's data set does not take.
 
     Raises:
-        UnknownNameError: If there is one.
+        UnknownNameError: If there is such an argument.
     """
     for argument in arguments:
         if argument not in task.data_options:
@@ -43,7 +43,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
     """Build the verifier that judged a recorded evaluation.
 
     Raises:
-        DataError: If the record does not say by name which one it was.
+        DataError: If the record does not name the verifier.
     """
     record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
@@ -54,7 +54,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
 
 
 def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
-    """The verifier of training on a proxy, with a gold verifier beside it.
+    """The verifier for training on a proxy, combined with a gold verifier.
 
     Args:
         proxy: The verifier that is trained on.
@@ -82,10 +82,11 @@ def make_verifier(
         task: The task of the environment.
         spec: Name and arguments of the verifier that the command is given; None for the default.
         dataset: The problems.
-        prompt: The prompt of completions that were recorded, as their record describes it.
+        prompt: The prompt of recorded completions, as their record describes it.
 
     Raises:
-        VerifierContractError: If it is a function that scores no gold above an empty completion; see `verifiers.functions`.
+        VerifierContractError: If the verifier is a function that scores no gold above an empty completion; see
+            `verifiers.functions`.
         MissingDependencyError: If tests of programs need a language that is not installed.
     """
     prompt = prompt or {}
@@ -99,6 +100,6 @@ def make_verifier(
 
 
 def permit_together(verifier: Verifier | None) -> None:
-    """Let a verifier that is not trained on judge tests which run together with the program."""
+    """Allow a verifier that is not trained on to judge with tests that run together with the program."""
     if isinstance(verifier, unit_tests.UnitTestVerifier):
         verifier.allow_together = True

@@ -24,29 +24,29 @@ from verifiers import AtLeast, DataError, Outcome
 class Rescore:
     """Judge the completions of an evaluation with another verifier, and list the verdicts that differ.
 
-    The exit code is 0 if every completion was judged and no verdict differs, 1 if one differs or could not be formed, or the
-    folder can't be judged, and 2 if an argument is wrong.
+    The exit code is 0 if every completion was judged and no verdict differs; 1 if a verdict differs, a completion could not be
+    judged, or the folder can't be judged; and 2 if an argument is wrong.
     """
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval or rlvr grade has written; it is not changed."""
+    """Folder written by rlvr eval or rlvr grade; it is not changed."""
     verifier: str | None = None
-    """Verifier to use: its name, rewards.py:function, or a file, my_verifier.toml; by default the environment's own as it is
-    now, whichever judged the run."""
+    """Verifier to use: its name, rewards.py:function, or a file such as my_verifier.toml; by default the current verifier of
+    the environment, even if another verifier judged the run."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the data set that the run had, each as name=value, such as data_dir=FOLDER or digits=3; those of the
-    tokenizer, prompt and turns change nothing here."""
+    """Arguments of the data set that the run used, each as name=value, such as data_dir=FOLDER or digits=3; arguments of
+    tokenizer, prompt and turns have no effect here."""
     shown: Annotated[int, AtLeast(0)] = 20
     """Number of differing verdicts to print; all are counted."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device
     def run(self, console: Console) -> int:
-        """Print what differs and both scores; 1 if a verdict differs, or the verifier broke."""
+        """Print the differing verdicts and both scores; return 1 if a verdict differs or the verifier broke."""
         recorded = RecordedRun.read(self.folder)
         name, split = recorded.settings.get("env"), recorded.settings.get("split")
         if not isinstance(name, str) or not recorded.rows:

@@ -19,7 +19,7 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class RLHF(RLHFOptions):
-    """Run warm start, preferences, reward model and PPO with a KL penalty, and PPO on the verifier beside it."""
+    """Run RLHF (warm start, preferences, reward model, PPO with a KL penalty) and, to compare, PPO on the verifier."""
 
     config: RLHFConfig = field(default_factory=RLHFConfig)
     """Settings of the pipeline."""

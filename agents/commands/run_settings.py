@@ -1,4 +1,4 @@
-"""The folder of a training run, and the settings that a resumed run must have in common with it."""
+"""The folder of a training run, and the settings in which a resumed run must agree with the run in it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from verifiers import CheckpointError, InvalidArgumentError
 
 
 class RunOptions(Protocol):
-    """The options that a run's folder depends on, of a dataclass."""
+    """The options of a dataclass that a run's folder depends on."""
 
     @property
     def run_folder(self) -> Path | None:
-        """The folder, if one is given."""
+        """The folder that is given for the run, if any."""
         ...
 
     @property
     def resume(self) -> bool:
-        """Whether the run in it goes on."""
+        """Whether to continue the run in the folder."""
         ...
 
 
@@ -56,14 +56,14 @@ _FREE_TO_CHANGE = {
 
 
 _ARGUMENTS = ("env_args", "verifier_args", "engine_args")
-"""Options whose values are name=value, in which there may be secrets."""
+"""Options whose values are name=value pairs, which may contain secrets."""
 
 
 def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: str, environment: str) -> None:
     """Check that a run can be started, or resumed, in its folder.
 
     Raises:
-        RLVRError: If it can't.
+        RLVRError: If it can't be started or resumed.
     """
     folder = run_folder(options, agent, environment)
     check_folder(folder)
@@ -86,7 +86,7 @@ def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
 
 
 def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
-    """The settings of a run as recorded, with those that were typed; lists are left as they are."""
+    """The recorded settings of a run, updated with the settings that were typed; lists stay as they are."""
     if not isinstance(recorded, Mapping):
         return recorded
     changed: dict[str, Any] = {}
@@ -98,7 +98,7 @@ def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
 
 
 def _typed_over(recorded: Any, text: str) -> Any:
-    """The value of a setting that was typed, or the recorded one if it means the same; None chooses the run's value."""
+    """The value of a setting that was typed, or the recorded value if both mean the same; None means the recorded value."""
     if text == "" and isinstance(recorded, bool):
         text = "True"
     value = literal(text)
@@ -110,7 +110,7 @@ def _typed_over(recorded: Any, text: str) -> Any:
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:
-    """The options as they are read back from JSON, without secrets."""
+    """The options in the form in which they are read back from JSON, without secrets."""
     settings = dataclasses.asdict(cast(Any, options))
     pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
     written: dict[str, Any] = plain({**settings, **pairs})
@@ -125,7 +125,7 @@ def check_same(folder: Path, record: Mapping[str, Any]) -> None:
         InvalidArgumentError: If settings differ; the message names them.
     """
     started = read_config(folder)
-    for name in ("agent", "env"):  # all other settings differ with these
+    for name in ("agent", "env"):  # if these differ, so do all other settings
         if name in started and started[name] != record[name]:
             raise InvalidArgumentError(
                 f"the run at {folder} was started with {name} {started[name]!r}, and not {record[name]!r}: resume it with that "

@@ -1,4 +1,4 @@
-"""Trained agents without a language model, as `rlvr eval` and `rlvr play` read them: a table, or a multilayer perceptron."""
+"""Loads trained agents without a language model for `rlvr eval` and `rlvr play`: a table, or a multilayer perceptron."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _PERCEPTRON = Path("model", "architecture.json")
 
 @dataclass(frozen=True)
 class SavedAgent:
-    """The checkpoint of an agent that reads numbers rather than tokens."""
+    """The checkpoint of an agent that reads numbers instead of tokens."""
 
     checkpoint: Path
 
     @classmethod
     def find(cls, model: str) -> SavedAgent | None:
-        """The last checkpoint of a run, or a checkpoint itself; None if it is of another kind of agent."""
+        """The agent in a checkpoint or in the last checkpoint of a run; None if it is another kind of agent."""
         checkpoint = latest_checkpoint(Path(model)) or Path(model)
         found = any((checkpoint / file).is_file() for file in (_TABLE, _PERCEPTRON))
         return cls(checkpoint) if found else None
@@ -47,7 +47,7 @@ class SavedAgent:
         return (self.checkpoint / _TABLE).is_file()
 
     def load_table(self, env: gymnasium.Env[Any, Any]) -> TabularAgent:
-        """Load the agent, for an environment with the same spaces as the one that it learned in.
+        """Load the agent, for an environment with the same spaces as the one in which it learned.
 
         Raises:
             InvalidArgumentError: If the environment has other observations or actions.
@@ -67,16 +67,17 @@ class SavedAgent:
 
     @functools.cached_property
     def has_values(self) -> bool:
-        """Whether a perceptron has learned action values rather than a policy."""
+        """Whether a perceptron has learned action values instead of a policy."""
         from agents.learn.checkpoint import agent_of
 
         return agent_of(self.checkpoint) in VALUE_AGENTS
 
     def load_perceptron(self, env: VectorEnv[Any, Any, Any], *, temperature: float, seed: int) -> MLPPolicy:
-        """Load the policy, at a temperature, for an environment with the same spaces as the one that it learned in.
+        """Load the policy at a temperature, for an environment with the same spaces as the one in which it learned.
 
         Raises:
-            InvalidArgumentError: If the environment has other observations or actions, or values are to be sampled from.
+            InvalidArgumentError: If the environment has other observations or actions, or the temperature of action values is
+                not 0.
             CheckpointError: If the checkpoint is damaged.
         """
         from agents.policies.devices import perceptron_device
@@ -101,11 +102,11 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
     """The environment's arguments that a model was trained with, each as name=value.
 
     Args:
-        model: The folder of a run, or of one of its checkpoints or their models.
+        model: The folder of a run, of one of its checkpoints, or of a checkpoint's model.
         environment: Id of the environment.
 
     Returns:
-        None if the model is of no run in this environment.
+        None if the model does not belong to a run in this environment.
     """
     folder = Path(model).resolve()
     for run in (folder, *folder.parents[:3]):
@@ -113,21 +114,21 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
             config = read_config(run)
             if rlvr_envs.environment_id(config["env"]) == environment:
                 return [str(pair) for pair in config["env_args"]]
-        except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a model's folder, whose config is another
+        except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a folder of a model, with another config
             continue
     return None
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build an environment without tokens; the one with numbered states if the name is a token environment's.
+    """Build an environment without tokens: the one with numbered states if the name is that of a token environment.
 
     Args:
         name: As for `rlvr_envs.state_environment`.
-        split: Split of the data set, of an environment with numbered states.
+        split: Split of the data set, for an environment with numbered states.
         arguments: Arguments of the environment.
 
     Raises:
-        InvalidArgumentError: If it has tokens only.
+        InvalidArgumentError: If the environment has only a form with tokens.
     """
     make = rlvr_envs.state_environment(name)
     own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
@@ -138,15 +139,15 @@ def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium
 
 
 def vectorized(makers: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> VectorEnv[Any, Any, Any]:
-    """Environments as a vector environment for rollouts of a perceptron."""
+    """Combine environments to a vector environment for rollouts of a perceptron."""
     return with_token_info(SyncVectorEnv(makers, autoreset_mode=DISABLED))
 
 
 def check_table_temperature(temperature: float) -> None:
-    """Refuse a temperature that a table does not have.
+    """Refuse a temperature that a table can't be played at.
 
     Raises:
-        InvalidArgumentError: If it is neither 0 nor 1.
+        InvalidArgumentError: If the temperature is neither 0 nor 1.
     """
     if temperature not in (0, 1):
         raise InvalidArgumentError(

@@ -17,7 +17,7 @@ from agents.rollouts.vector_adapter import num_problems
 from agents.runs.files.sizes import describe_model, in_words, size_on_disk
 
 _DRAWN = "100"
-"""Number of problems of an evaluation if the environment draws them without end."""
+"""Number of problems of an evaluation if the environment draws an unlimited number of them."""
 
 
 def say_disk(console: Console, size: learn.CheckpointSize, kept: int, folder: Path) -> None:
@@ -25,9 +25,10 @@ def say_disk(console: Console, size: learn.CheckpointSize, kept: int, folder: Pa
 
     Args:
         console: Where to print.
-        size: The size of one.
-        kept: The largest number of checkpoints that are kept; 0 if only an interrupt leaves one, and the model is saved alone.
-        folder: Their folder, which need not exist yet.
+        size: The size of one checkpoint.
+        kept: The largest number of checkpoints that are kept; 0 if only an interrupt leaves a checkpoint, and otherwise the
+            model is saved alone.
+        folder: The checkpoints' folder, which need not exist yet.
     """
     several = "" if kept <= 1 else f", and up to {counted(kept, 'checkpoint')} {in_words(kept * size.total)}"
     what = "a checkpoint" if kept else f"the model takes about {in_words(size.model)}, and what an interrupt leaves"
@@ -43,7 +44,7 @@ def say_saved(console: Console, model: Path | None, command: str, *, of: Path | 
         console: Where to print.
         model: The model's folder; None if no model was saved.
         command: The command.
-        of: The folder of the run that saved it, whose size is printed too.
+        of: The folder of the run that saved the model; its size is printed too.
     """
     sizes = [] if model is None else [describe_model(model)]
     sizes += [] if of is None else [f"the run takes {in_words(size_on_disk(of))}"]
@@ -61,15 +62,15 @@ def evaluation_command(
     verifier_args: Sequence[str] = (),
     reward_model: str | None = None,
 ) -> str:
-    """The command that evaluates a model in the environment that it learned in, by the same verifier.
+    """The command that evaluates a model in the environment in which it learned, with the same verifier.
 
     Args:
         model: The folder of a run or of a model.
         env: The environment.
-        name: Its name.
-        env_args: As for `rlvr train`, like the rest.
+        name: The environment's name.
+        env_args: As for `rlvr train`, like the remaining arguments.
         verifier: The verifier's name.
-        verifier_args: Its arguments.
+        verifier_args: The verifier's arguments.
         reward_model: The reward model.
     """
     given = {

@@ -1,4 +1,4 @@
-"""The search that the options of `rlvr eval` select."""
+"""Makes the search that the options of `rlvr eval` select."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 
 def search_for(name: str | None, pairs: Sequence[str], guide: str | None, guide_pairs: Sequence[str]) -> Search | None:
-    """The search of a command's options; None without one.
+    """The search that a command's options select; None without a search.
 
     Args:
-        name: Its name.
-        pairs: Its settings, each as name=value.
+        name: Name of the search.
+        pairs: Settings of the search, each as name=value.
         guide: The name of a guide, or of a verifier.
         guide_pairs: Arguments of the verifier, each as name=value.
 
     Raises:
         UnknownArgumentError: If the search has no such setting.
-        InvalidArgumentError: If it has no guide and needs one or the reverse, or a setting is missing or out of range.
+        InvalidArgumentError: If a guide is needed but missing, or given but not used, or a setting is missing or out of range.
     """
     if name is None:
         return None

@@ -1,4 +1,4 @@
-"""A recorded completion as titled sections of text that is safe to print."""
+"""Prints a recorded completion as titled sections of text that is safe to print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def print_section(console: Console, title: str, content: Text | str) -> None:
 
 
 def messages_text(prompt: Any) -> str:
-    """A prompt or a dialogue in a record, with the thoughts and calls of each message; text as it is."""
+    """A recorded prompt or dialogue as text, with the thoughts and calls of each message; a text stays as it is."""
     if not isinstance(prompt, list):
         return as_text(prompt)
     lines = []
@@ -33,7 +33,7 @@ def messages_text(prompt: Any) -> str:
 
 
 def verdict_text(row: Mapping[str, Any]) -> str:
-    """Outcome, score, answer, reference and reason of a row as `agents.runs.evaluation_record` describes it."""
+    """Outcome, score, answer, reference and reason of a row; `agents.runs.evaluation_record` describes rows."""
     score = "no score" if row["score"] is None else f"score {row['score']:g}"
     detail = row.get("detail")
     detail = dict(detail) if isinstance(detail, dict) else {}
@@ -49,5 +49,5 @@ def verdict_text(row: Mapping[str, Any]) -> str:
 
 
 def as_text(value: object) -> str:
-    """Text as it is, nothing for None, and anything else as JSON."""
+    """A value as text: a text as it is, an empty text for None, and anything else as JSON."""
     return value if isinstance(value, str) else "" if value is None else to_json(value)

@@ -18,26 +18,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ServeEnv:
-    """Serve an environment over HTTP, to play episodes in text or in tokens: OpenEnv's protocol, POST /reset, POST /step."""
+    """Serve an environment over HTTP (OpenEnv's protocol, POST /reset, POST /step), to play episodes in text or in tokens."""
 
     env: str
-    """Environment, such as GuessNumber, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv."""
+    """Environment, such as GuessNumber, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv."""
     split: str | None = None
     """Split of the data set; by default the environment's own."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as tools=calculator."""
     host: str = "127.0.0.1"
-    """Address to listen on; one that other machines can reach needs --token."""
+    """Address to listen on; an address that other machines can reach needs --token."""
     port: Port = 8000
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on; 0 takes a free port."""
     token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
-    """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
+    """Token that requests must carry, given as env:NAME, where NAME is the environment variable that holds it."""
     max_episodes: Annotated[int, AtLeast(1)] = 1024
     """Maximum number of episodes that are played at once."""
     idle_s: Annotated[float, AtLeast(1)] = 600.0
-    """Seconds without a request after which an episode gives way to a new one, and a connection of OpenEnv is closed."""
+    """Seconds without a request after which a new episode may replace an episode, and a connection of OpenEnv is closed."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

@@ -22,15 +22,15 @@ class ServeVerifier:
     """Serve a verifier over HTTP: POST /verify, POST /get_reward (OpenRLHF), GET /health."""
 
     verifier: str = "math"
-    """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
+    """Verifier's name, rewards.py:function, or a file that describes a verifier, such as my_verifier.toml."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     host: str = "127.0.0.1"
-    """Address to listen on; one that other machines can reach needs --token."""
+    """Address to listen on; an address that other machines can reach needs --token."""
     port: Port = 8000
-    """Port to listen on; 0 takes a free one."""
+    """Port to listen on; 0 takes a free port."""
     token: Annotated[str | None, tyro.conf.arg(metavar="env:NAME")] = None
-    """Token that requests must carry, given as env:NAME, the environment variable that holds it."""
+    """Token that requests must carry, given as env:NAME, where NAME is the environment variable that holds it."""
     max_items: Annotated[int, AtLeast(1)] = 1024
     """Maximum number of completions in one request."""
     max_bytes: Annotated[int, AtLeast(1)] = 16777216
@@ -40,9 +40,9 @@ class ServeVerifier:
     batch_size: Annotated[int, AtLeast(1)] = 256
     """Maximum number of completions that the verifier judges in one batch."""
     end_of_text: tuple[str, ...] = ()
-    """End tokens as text, such as '<|im_end|>', where OpenRLHF's queries end in them."""
+    """End tokens as text, such as '<|im_end|>', if OpenRLHF's queries end in such tokens."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device

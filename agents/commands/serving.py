@@ -1,4 +1,4 @@
-"""Shared code of the commands that serve over HTTP: the address, the token, and serving until an interrupt."""
+"""Shared code of the commands that serve over HTTP: the address, the token, and serving until interrupted."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 Port = Annotated[int, Between(0, 65535)]
-"""A port to listen on; 0 takes a free one."""
+"""A port to listen on; 0 takes a free port."""
 
 
 def served(
@@ -39,13 +39,13 @@ def served(
         make_app: Makes the service, given the token that requests must carry.
         host: Address to listen on.
         port: Port to listen on.
-        token: The token as given, env:NAME.
+        token: The token in the form env:NAME, as it was given.
 
     Returns:
         The exit code.
 
     Raises:
-        InvalidArgumentError: If an address that can be reached from elsewhere has no token, or the token is no secret.
+        InvalidArgumentError: If an address that can be reached from elsewhere has no token, or the token is not a secret.
         MissingDependencyError: If FastAPI or uvicorn is not installed.
     """
     secret = _token(token)
@@ -72,7 +72,7 @@ def _token(setting: str | None) -> str | None:
     """The token that a setting names.
 
     Raises:
-        InvalidArgumentError: If it is written out, where every user of the machine can read it, or empty.
+        InvalidArgumentError: If the token is empty, or is written out, so that every user of the machine can read it.
     """
     value = verifiers.secret(setting)
     if value is not None and not isinstance(value, Secret):

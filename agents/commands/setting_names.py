@@ -1,4 +1,4 @@
-"""The names of an agent's settings, read from the source of its config: importing that would load torch."""
+"""The names of an agent's settings, read from the source of its config, since importing the config would load torch."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from pathlib import Path
 
 
 def setting_names(home: str) -> Iterator[str]:
-    """The names of the fields of a dataclass of settings, with those of its bases and of the dataclasses in it.
+    """The field names of a settings dataclass, including those of its bases and nested dataclasses.
 
     Args:
-        home: Its module:Class. Its bases and fields come from the same module or are imported from one of `agents`, and the
-            name of a dataclass in it ends with Config.
+        home: The dataclass, as module:Class. Its bases and the types of its fields are defined in the same module or imported
+            from a module of `agents`, and the names of nested dataclasses end with Config.
     """
     module, _, name = home.partition(":")
     spec = importlib.util.find_spec(module)

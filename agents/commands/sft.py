@@ -26,7 +26,7 @@ from agents.settings.learning_rate import describe_choice
 from verifiers import CheckpointError, InvalidArgumentError
 
 _NAME = "sft"
-"""The name in the agent's place in the checkpoint of an interrupted training."""
+"""The name that the checkpoint of an interrupted training has in place of an agent's name."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class SFT(SFTOptions):
                 said = f"{counted(done, 'step')}, last loss {last:.3f} nats per token; the model is in {self.out}"
                 console.print(said, markup=False, soft_wrap=True)
                 say_saved(console, self.out, evaluation_command(self.out, env, self.env, env_args=self.env_args))
-            elif done > before:  # after an interrupt, too, so that progress is not lost
+            elif done > before:  # even after an interrupt, so that progress is not lost
                 with interrupts_deferred():
                     state = {"agent": _NAME, "parts": {}, "settings": settings, "learner": learner.state_dict()}
                     tokenizer, dtype = env.streams.rules.tokenizer, policy.saved_dtype
@@ -101,7 +101,7 @@ class SFT(SFTOptions):
                 shutil.rmtree(self.out)
 
     def _settings(self, config: SupervisedConfig) -> dict[str, str]:
-        """The settings that determine the steps, by the names of the options."""
+        """The settings that determine the training steps, by the names of the options."""
         own = {"env": self.env, "model": self.model, "split": self.split, "env_args": " ".join(self.env_args)}
         return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
 
@@ -109,7 +109,7 @@ class SFT(SFTOptions):
         """Load the weights and the state of an interrupted training.
 
         Raises:
-            CheckpointError: If the folder holds no interrupted training, or one with other settings.
+            CheckpointError: If the folder holds no interrupted training, or the settings of that training differ.
         """
         state = learn.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
         for name, value in settings.items():

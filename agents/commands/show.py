@@ -19,7 +19,7 @@ from agents.runs.reading import RecordedRun, RecordLine, read_run
 from verifiers import AtLeast, DataError, InvalidArgumentError, unknown_name
 
 _COLUMNS = {"advantage": "token_advantages", "log-probability": "log_probabilities"}
-"""The column of a row with each token's value, by the kind of value."""
+"""For each kind of value, the column of a row that holds each token's value."""
 _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_shares}
 _MOST_SAMPLES = 10
 """Number of recorded completions that an error names."""
@@ -36,17 +36,17 @@ class Show:
     """Show one recorded completion: its prompt, its tokens, its answer, the reference and the verdict."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval, rlvr grade or rlvr train has written."""
+    """Folder written by rlvr eval, rlvr grade or rlvr train."""
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the problem, or its index in the data set."""
     sample: Annotated[int | None, AtLeast(0)] = None
-    """Number of the completion among those of the problem, or in training of the episode within its step, from 0; by default
-    the first one recorded."""
+    """Number from 0 of the completion among those of the problem or, in a training run, of the episode within its step; by
+    default the first that is recorded."""
     step: Annotated[int | None, AtLeast(0)] = None
-    """Training step of the completion; by default the first one recorded."""
+    """Training step of the completion; by default the first step that is recorded."""
     color: Literal["advantage", "log-probability"] | None = None
-    """Value by which tokens are colored; by default the advantage if it differs between tokens, or else the
-    log-probability, if these are recorded."""
+    """Value by which tokens are colored; by default the advantage if it differs between tokens, otherwise the log-probability,
+    if it is recorded."""
 
     def run(self, console: Console) -> int:
         """Print the completion."""
@@ -65,7 +65,7 @@ class Show:
 
 
 def _rows_of(run: RecordedRun, problem: str) -> list[RecordLine]:
-    """The rows of a problem, named by its id or else by its index."""
+    """The rows of a problem, which is named by its id or its index."""
     by_id = [row for row in run.rows if row["problem_id"] == problem]
     rows = by_id or [row for row in run.rows if str(row["problem"]) == problem]
     if not rows and problem.isdecimal():
@@ -102,14 +102,14 @@ def _facts(row: RecordLine) -> str:
     facts += [f"cost {row['cost']:.4g}"] if isinstance(row.get("cost"), int | float) else []
     facts += ["truncated"] if row["truncated"] else []
     facts += [f"{name} {row[name]}" for name in ("advantage", "reward") if row.get(name) is not None]
-    facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 where it is unknown
+    facts += [f"seed {row['seed']}"] if row["seed"] else []  # 0 if the seed is unknown
     return ", ".join([f"problem {row['problem']}", *facts])
 
 
 def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
     """The whole text of the prompt; None if the record does not show it.
 
-    The record has the whole text for the first problem: another problem stands in it at the same place.
+    The record has the whole text only for the first problem; this problem's own prompt replaces the first problem's in it.
     """
     example, asked = run.settings.get("example_prompt"), row.get("prompt")
     first = next((other.get("prompt") for other in run.rows if other["problem"] == 0), None)
@@ -119,7 +119,7 @@ def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
 
 
 def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
-    """The completion, colored if the row has its tokens and their values, and a legend for its title."""
+    """A legend for the completion's title, and the completion, colored if the row has its tokens and their values."""
     recorded = [name for name, column in _COLUMNS.items() if row.get(column) is not None and row.get("token_texts")]
     if color is not None and color not in recorded:
         raise InvalidArgumentError(
@@ -138,7 +138,7 @@ def _tokens(row: RecordLine, column: str) -> tuple[list[str], list[float]]:
     """The texts and values of a row's tokens; values that are not finite are recorded as text.
 
     Raises:
-        DataError: If they do not fit together.
+        DataError: If the texts and values do not fit together.
     """
     texts, values = row["token_texts"], row[column]
     try:

@@ -1,4 +1,4 @@
-"""The options that all agents which learn a table share, and what can be checked before training."""
+"""The options that all agents that learn a table share, and their checks before training."""
 
 from __future__ import annotations
 
@@ -22,22 +22,23 @@ class TabularOptions:
     """Options shared by the training of all agents that learn a table."""
 
     env: str
-    """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or one of your own, my_envs:MyEnv."""
+    """Environment with numbered states, such as Bandit, Maze, rlvr/MazeState-v0, or your own, such as my_envs:MyEnv."""
     steps: Annotated[int, AtLeast(1)] = 100
-    """Total number of training steps, each of episodes_per_step episodes."""
+    """Total number of training steps; each step has episodes_per_step episodes."""
     token_budget: Annotated[int | None, AtLeast(1)] = None
-    """Number of actions after which training ends, at the end of the step that reaches it, even before --steps."""
+    """Number of actions after which training ends, even before --steps; the step that reaches this number is completed."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
     """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
-    options must be those that the run was started with."""
+    options must be the same as when the run was started."""
     checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
     keep: Annotated[int | None, AtLeast(1)] = 2
-    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    """Number of most recent checkpoints to keep in addition to the one with the best mean reward; None keeps all."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb, trackio, or none if nothing follows."""
+    """Loggers that get the metrics in addition to metrics.jsonl: tensorboard, wandb or trackio; without a name, there are no
+    loggers."""
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as arms=5 or split=test."""
 
@@ -45,7 +46,7 @@ class TabularOptions:
         check_loggers(self.loggers)
 
     def launcher(self) -> None:
-        """None: one process is enough."""
+        """Return None: one process is enough."""
 
 
 def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent: str) -> None:

@@ -1,4 +1,4 @@
-"""`rlvr train`: the agents and the options of the command that trains each."""
+"""`rlvr train`: the agents, and for each the options of the command that trains it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMED = AGENTS | VALUE_AGENTS | TABULAR_AGENTS
 
 
 class AgentCommands(Mapping[str, str]):
-    """The agents with their summaries, and the options of the command that trains each."""
+    """The agents with their summaries, and for each the options of the command that trains it."""
 
     def __getitem__(self, name: str) -> str:
         return _NAMED[name].summary
@@ -36,7 +36,7 @@ class AgentCommands(Mapping[str, str]):
         return len(_NAMED)
 
     def preview(self, name: str) -> Preview | None:
-        """The part of a command that can be checked before torch loads; None for a custom agent, or an unknown one.
+        """The part of a command that can be checked before torch loads; None for a custom agent.
 
         Raises:
             UnknownNameError: If there is no such agent; the message suggests the nearest.
@@ -57,7 +57,7 @@ class AgentCommands(Mapping[str, str]):
 
         Args:
             name: As for `agent_classes`.
-            arguments: The rest of the command line, whose environment decides on the defaults: see `AgentConfig.for_control`.
+            arguments: The rest of the command line; its environment determines the defaults, see `AgentConfig.for_control`.
 
         Raises:
             UnknownNameError: If there is no such agent; the message suggests the nearest.

@@ -1,4 +1,4 @@
-"""The options that all agents which train a policy share, and what can be checked before torch loads."""
+"""The options that all agents that train a policy share, and their checks before torch loads."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from verifiers.devices import check_device_name
 _OF_EVALUATIONS = ("eval_env", "eval_split", "eval_problems", "eval_samples", "eval_temperature", "stop_when")
 """Options of evaluations during training."""
 _FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
-"""Options that a multilayer perceptron, and an environment without completions, do not have."""
+"""Options that do not exist for a multilayer perceptron, or for an environment without completions."""
 
 
 @dataclass(frozen=True)
@@ -47,30 +47,32 @@ class TrainOptions:
     """Options shared by the training of all agents."""
 
     env: str
-    """Environment, such as Addition, rlvr/GSM8K-v0, or one of your own, my_envs:MyEnv; several, separated by commas, are a
-    mixture, in which each problem keeps its own prompt, verifier and limits."""
+    """Environment, such as Addition, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv; several environments, separated by
+    commas, form a mixture, in which each problem keeps its own prompt, verifier and limits."""
     mix: str | None = None
-    """Weights of the environments of a mixture, such as 3,1,1; by default they are equal."""
+    """Weights of the environments of a mixture, such as 3,1,1; by default equal weights."""
     mix_by: Literal["problems", "tokens"] = "problems"
     """Unit of the weights of a mixture: problems, or sampled tokens."""
     adaptive: str | None = None
-    """Argument of a made task that makes it harder, with its values, such as digits=1,2,3: training begins with the first, and
-    adds the next as soon as 90 % of the completions of the hardest are right. Evaluations have the last."""
+    """Argument that makes a generated task harder, with its values, such as digits=1,2,3. Training begins with the first value,
+    and adds the next value as soon as 90 % of the completions for the hardest value so far are right. Evaluations use the last
+    value."""
     steps: Annotated[int, AtLeast(1)] = 100
-    """Total number of training steps; schedules end there unless schedule_steps is set."""
+    """Total number of training steps; schedules end after them unless schedule_steps is set."""
     token_budget: Annotated[int | None, AtLeast(1)] = None
-    """Number of sampled tokens after which training ends, at the end of the step that reaches it, even before --steps."""
+    """Number of sampled tokens after which training ends, even before --steps; the step that reaches this number is
+    completed."""
     model: str = "tiny"
-    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights, or, if
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights or, if
     observations are vectors as in CartPole-v1, a multilayer perceptron."""
     hidden: Annotated[tuple[int, ...], AtLeast(1)] = ()
-    """Width of each hidden layer of that multilayer perceptron, by default 64 64 with tanh units, and 256 256 with rectifiers
-    for dqn."""
+    """Width of each hidden layer of the multilayer perceptron; by default 64 64 with tanh units, or for dqn 256 256 with
+    rectified linear units."""
     run_folder: Path | None = None
     """Folder for metrics and checkpoints; by default runs/AGENT-ENVIRONMENT."""
     resume: bool = False
     """Continue from the last intact checkpoint in the run's folder, or from the beginning if there is none yet; the other
-    options must be those that the run was started with."""
+    options must be the same as when the run was started."""
     split: str = "train"
     """Split of the data set to learn from."""
     num_envs: Annotated[int, AtLeast(1)] = 128
@@ -80,14 +82,14 @@ class TrainOptions:
     lora_rank: Annotated[int | None, AtLeast(1)] = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
-    on a CPU that does, and float32 otherwise."""
+    on a CPU that does, otherwise float32."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
-    free memory. It takes a third more time; a lower --micro-batch-size takes less."""
+    free memory. Recomputation takes a third more time; a lower --micro-batch-size costs less time."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's completions once, if that is faster."""
     max_cached_tokens: Annotated[int | None, AtLeast(1)] = None
@@ -98,69 +100,72 @@ class TrainOptions:
     checkpoint_every: Annotated[int, AtLeast(1)] = 50
     """Number of steps between checkpoints."""
     keep: Annotated[int | None, AtLeast(1)] = 2
-    """Number of most recent checkpoints to keep, besides the one with the best mean reward; None keeps all."""
+    """Number of most recent checkpoints to keep in addition to the one with the best mean reward; None keeps all."""
     save_dtype: SaveDtype = "source"
-    """Type of the weights in the model folders of checkpoints: source, that of --model, float32, bfloat16 or float16. The bits
-    that this drops are kept beside them, so that a resumed run continues exactly. Adapters are saved as they are trained, in
-    float32."""
+    """Type of the weights in the model folders of checkpoints: source (the type in --model), float32, bfloat16 or float16. The
+    bits that a smaller type drops are saved separately, so that a resumed run continues exactly. Adapters are saved in float32,
+    the type in which they are trained."""
     eval_every: Annotated[int | None, AtLeast(1)] = None
-    """Number of steps between evaluations on held-out problems, the first before any training; None for no evaluation.
-    Evaluations change nothing in training; the best checkpoint is then the one with the highest score."""
+    """Number of steps between evaluations on held-out problems, with the first before any training; None for no evaluation.
+    Evaluations do not affect training, but the best checkpoint is then the one with the highest score."""
     eval_env: str | None = None
-    """Environments to evaluate on, separated by commas, such as Addition,GSM8K; by default the one in --env. The arguments of
-    --env hold for the same environment alone."""
+    """Environments to evaluate on, separated by commas, such as Addition,GSM8K; by default the environment in --env. The
+    arguments of an environment in --env are used only for that environment."""
     eval_split: str = "test"
     """Split of the data sets to evaluate on."""
     eval_problems: Annotated[int, AtLeast(1)] = 200
-    """Number of problems of each environment to evaluate on, at most half of the split: as many others confirm the choice of
-    the best checkpoint at the end."""
+    """Number of problems of each environment to evaluate on, at most half of the split. At the end, as many other problems
+    confirm the choice of the best checkpoint."""
     eval_samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem of an evaluation."""
     eval_temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature of evaluations; 0 chooses the likeliest token."""
     stop_when: tuple[str, ...] = ()
-    """Conditions on the held-out score, the mean over environments; the first that holds ends training: score=0.9 as soon as
-    that score is reached, stale=5 after 5 evaluations in a row without a new best."""
+    """Conditions on the held-out score (the mean over environments); training ends as soon as a condition is met: score=0.9
+    when this score is reached, stale=5 after 5 evaluations in a row without a new best score."""
     log_rollouts: Annotated[int, AtLeast(0)] = 8
-    """Number of completions of each step to write to rollouts.jsonl in the run's folder, whole groups as far as it goes, with
-    advantages; 0 writes none."""
+    """Number of completions of each step to write to rollouts.jsonl in the run's folder, with advantages, and in whole groups
+    if the number allows; 0 writes none."""
     loggers: tuple[str, ...] = ("tensorboard",)
-    """Loggers that get the metrics besides metrics.jsonl: tensorboard, wandb or trackio; without a name there are no others."""
+    """Loggers that get the metrics in addition to metrics.jsonl: tensorboard, wandb or trackio; without a name, there are no
+    loggers."""
     env_args: tuple[str, ...] = ()
-    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; of one environment of a
-    mixture GSM8K.max_new_tokens=64."""
+    """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; GSM8K.max_new_tokens=64
+    is for one environment of a mixture."""
     verifier: str | None = None
-    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file, my_verifier.toml."""
+    """Verifier to use in place of the environment's own: a name, rewards.py:function, or a file such as my_verifier.toml."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
     verifier_card: Path | None = None
-    """Card of the verifier, from rlvr audit-verifier --card or --json, with which the expected errors among the rewards of each
+    """Card of the verifier, from rlvr audit-verifier --card or --json. With it, the expected errors among the rewards of each
     step are logged, with a warning if most differences within groups are errors."""
     gold_verifier: str | None = None
-    """Verifier that is asked but not trained on, to see whether the one in --verifier or --reward-model is hacked:
-    environment for the environment's own, or as for --verifier. Its score is logged as gold_reward."""
+    """Verifier that also scores completions but is not trained on, to see whether the policy hacks --verifier or
+    --reward-model: environment (the environment's own verifier), or a verifier as for --verifier. Its score is logged as
+    gold_reward."""
     engine: Literal["torch", "vllm"] = "torch"
-    """Engine used for sampling: torch, with the model being trained, or vLLM with its weights."""
+    """Engine used for sampling: torch, which runs the trained model itself, or vLLM, which gets the trained model's weights."""
     engine_args: tuple[str, ...] = ()
     """Arguments of vLLM, each as name=value: settings of VLLMConfig, such as server=http://localhost:8000, and arguments of
     vllm.LLM, such as gpu_memory_utilization=0.4."""
     nproc: Annotated[int, AtLeast(1)] = 1
-    """Number of processes on this machine that train together, each on a GPU of its own if there are GPUs; on several
-    machines use torchrun -m agents train. See docs/scale.md."""
+    """Number of processes on this machine that train together, each on its own GPU if there are GPUs; on several machines use
+    torchrun -m agents train. See docs/scale.md."""
     max_restarts: Annotated[int, AtLeast(0)] = 0
-    """Number of times that all processes are started again from the last checkpoint after one has died; with --nproc."""
+    """Number of times that all processes are restarted from the last checkpoint after a process has died; with --nproc."""
     gather: Gathering = "auto"
-    """The data of each episode that all processes get: whole trajectories, which divides passes evenly; rows, only the numbers
-    of each completion, so that each process trains on what it played; or auto, rows with more than 32 processes."""
+    """The data of each episode that all processes get: trajectories (whole trajectories, so that passes are divided evenly),
+    rows (only the numbers of each completion, so that each process trains on the episodes that it played), or auto (rows with
+    more than 32 processes)."""
     shard: Literal["none", "fsdp"] = "none"
-    """Division of weights, gradients and the optimiser's state among processes: none, so that each holds all of them, or
-    fsdp, for models that do not fit one GPU; with --nproc or torchrun."""
+    """How weights, gradients and the optimiser's state are divided among processes, with --nproc or torchrun: none (each
+    process holds all of them), or fsdp, for models that do not fit on one GPU."""
     offload: bool = False
-    """Keep the parts that --shard fsdp makes in the CPU's memory between passes, and make optimiser steps there."""
+    """Keep the parts that --shard fsdp makes in CPU memory between passes, and make optimiser steps on the CPU."""
     rank_timeout: Annotated[float, AtLeast(1, infinite=True)] = 1800.0
-    """Seconds to wait for a process before it counts as hung; more than writing a checkpoint takes."""
+    """Seconds to wait for a process before it counts as hung; it must be longer than writing a checkpoint takes."""
 
     def __post_init__(self) -> None:
         given = [name for name in _OF_EVALUATIONS if getattr(self, name) != getattr(TrainOptions, name)]
@@ -183,10 +188,10 @@ class TrainOptions:
         check_loggers(self.loggers)
 
     def mix_weights(self) -> tuple[float, ...] | None:
-        """The weights of a mixture; None for equal ones.
+        """The weights of a mixture; None for equal weights.
 
         Raises:
-            InvalidArgumentError: If they are no numbers.
+            InvalidArgumentError: If the weights are not numbers.
         """
         try:
             return None if self.mix is None else tuple(float(weight) for weight in self.mix.split(","))
@@ -199,7 +204,7 @@ class TrainOptions:
         """The argument of `adaptive` and its values.
 
         Raises:
-            InvalidArgumentError: If there are not two values or more, it is a mixture, or its arguments have this one.
+            InvalidArgumentError: If there are fewer than two values, `env` is a mixture, or `env_args` sets the argument too.
         """
         name, _, values = (self.adaptive or "").partition("=")
         each = tuple(literal(value) for value in values.split(","))
@@ -215,7 +220,7 @@ class TrainOptions:
         return name, each
 
     def stop_condition(self) -> StopWhen | None:
-        """The conditions of `stop_when`; None without any."""
+        """The conditions of `stop_when`; None if there are none."""
         given = named_arguments(self.stop_when, "a condition to stop")
         for name in given:
             if name not in ("score", "stale"):
@@ -226,7 +231,7 @@ class TrainOptions:
         """The ids of the environments to evaluate on.
 
         Raises:
-            RLVRError: If one does not exist, or is named twice.
+            RLVRError: If an environment does not exist, or is named twice.
         """
         names = [rlvr_envs.environment_id(name) for name in (self.eval_env or self.env).split(",")]
         if len(set(names)) < len(names):
@@ -251,15 +256,15 @@ _PROCESSES_FOR_A_CPU = 8
 
 
 def env_shows_vectors(name: str, pairs: Iterable[str]) -> bool:
-    """Whether an environment, by its name and its arguments as name=value, shows vectors."""
+    """Whether an environment, given by its name and its name=value arguments, shows vectors."""
     try:
         return vector_env(name, 1, env_arguments(list(pairs))) is not None
-    except RLVRError:  # the environment is built again later, where errors of the command line are reported
+    except RLVRError:  # the environment is built again later, and errors of the command line are reported then
         return False
 
 
 def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any, Any, Any] | None:
-    """Build an environment whose observations are vectors; None if they are something else, such as tokens."""
+    """Build an environment whose observations are vectors; None if the observations are something else, such as tokens."""
     environment: Any = rlvr_envs.find_environment(name)
     if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return None
@@ -292,13 +297,13 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
         return
     check_engine(options.engine, options.engine_args)
     check_lora(options.lora_rank)
-    # An agent that learns from a file plays nothing, and the engine vLLM has a context of its own.
+    # An agent that learns from a file does not play episodes, and the engine vLLM has its own context.
     acts = "pairs" not in settings and options.engine == "torch"
     check_policy(options.model, name, arguments, {"split": options.split}, acts=acts)
 
 
 def run_arguments(options: TrainOptions) -> dict[str, Any]:
-    """The arguments of a run's environment, the verifier among them."""
+    """The arguments of a run's environment, including the verifier."""
     spec = verifier_spec(options.verifier, options.verifier_args, options.reward_model)
     arguments = env_arguments(options.env_args)
     if options.gold_verifier is not None:

@@ -24,7 +24,7 @@ from agents.runs.files.versions import package_versions
 from agents.settings.learning_rate import describe_choice
 
 REPORT = "preferences.json"
-"""The file with the settings and the report, in the folder of the model."""
+"""Name of the file with the settings and the report, in the model's folder."""
 
 
 @dataclass(frozen=True)

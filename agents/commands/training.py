@@ -1,4 +1,4 @@
-"""The training runs of `rlvr train`; separate from its options, since this needs torch."""
+"""The training runs of `rlvr train`; separate from its options, since this module needs torch."""
 
 from __future__ import annotations
 
@@ -55,15 +55,15 @@ if TYPE_CHECKING:
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""
 _OF_SEVERAL_PROCESSES = ("gather", "rank_timeout")
-"""Options that have no effect on one process."""
+"""Options that have no effect with a single process."""
 PROBLEMS = "problems.json"
-"""Name of the file in a run's folder that lists problems which were not solved lately."""
+"""Name of the file in a run's folder that lists problems without a recent success."""
 _JUDGES = ("env_args", "verifier", "verifier_args", "reward_model")
-"""Options of the environment and its verifier, which an evaluation takes too."""
+"""Options of the environment and its verifier that `rlvr eval` takes too."""
 
 
 def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console) -> int:
-    """Train an agent in this process, which may be one of several."""
+    """Train an agent in this process, which may be one of several ranks."""
     ranks = active_ranks()
     if options.shard == "fsdp" and ranks.size == 1:
         raise InvalidArgumentError("--shard fsdp divides weights among processes: add --nproc with at least 2")
@@ -124,7 +124,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
 
 
 def _start_rank(ranks: Ranks, cls: Any, options: TrainOptions, console: Console) -> Console:
-    """Check that all ranks were started alike, and return the console of this one: only rank 0 prints."""
+    """Check that all ranks were started alike, and return this rank's console: only rank 0 prints."""
     if options.nproc not in (1, ranks.size):
         raise InvalidArgumentError(
             f"--nproc {options.nproc} has no effect on {ranks.size} processes of torchrun: leave it out"
@@ -207,7 +207,7 @@ def train_in(
 
 
 def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: HeldOut | None, *, early: bool) -> None:
-    """Draw the curve of a run that is done, and say where its results are."""
+    """Draw the curve of a finished run, and print where its results are."""
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
@@ -229,7 +229,7 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
 
 
 def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None:
-    """List the problems that were not solved lately: their references may be wrong, or they are too hard."""
+    """List the problems without a recent success: their references may be wrong, or they are too hard."""
     world, unsolved = env.unwrapped, agent.progress.problems.never_solved
     if not unsolved or not isinstance(world, rlvr_envs.TokenVectorEnv):
         return
@@ -247,7 +247,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
     if vector_env(name, 1, arguments) is not None:
-        # A row without an episode would be stepped too.
+        # No more rows than episodes: rows without an episode would be stepped too.
         plain_env = vector_env(name, min(options.num_envs, config.problems_per_step * config.group_size), arguments)
         assert plain_env is not None
         return _perceptron(options, name, plain_env, config), plain_env
@@ -266,7 +266,7 @@ def _policy_and_env(options: TrainOptions, name: str, config: AgentConfig) -> tu
 
 
 def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -> HeldOut | None:
-    """The evaluations during training, in environments of their own with the run's tokenizer; None for no evaluation."""
+    """The evaluations during training, in separate environments with the run's tokenizer; None for no evaluation."""
     if options.eval_every is None:
         return None
     rows = min(options.num_envs, options.eval_problems * options.eval_samples)
@@ -292,7 +292,7 @@ def _held_out(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any]) -
 
 
 def _say_fewer(console: Console, held_out: HeldOut) -> None:
-    """Print which evaluations have fewer problems than asked for, since as many confirm the best checkpoint."""
+    """Print which evaluations have fewer problems than requested, since as many must be left to confirm the best checkpoint."""
     for name, env in held_out.envs.items():
         if (count := held_out.problems_of(env)) < held_out.problems:
             console.print(
@@ -304,7 +304,7 @@ def _say_fewer(console: Console, held_out: HeldOut) -> None:
 
 
 def _perceptron(options: TrainOptions, name: str, env: VectorEnv[Any, Any, Any], config: AgentConfig) -> MLPPolicy:
-    torch.set_num_threads(1)  # matrices this small only wait for a second thread
+    torch.set_num_threads(1)  # with matrices this small, a second thread only causes waiting
     policy = MLPPolicy.for_env(
         env,
         hidden=options.hidden or ((256, 256) if config.learns_values else (64, 64)),
@@ -323,7 +323,7 @@ def _learn(
     run: Run | None,
     of_agents: Mapping[str, Any],
 ) -> None:
-    """Train; what only agents that train a policy take is left out if it is None."""
+    """Train; arguments in `of_agents`, which only agents that train a policy take, are left out if they are None."""
     budget = options.token_budget
     total = options.steps if budget is None else budget
     with progress(f"{agent.name} {options.env}", total, disable=not agent.ranks.is_main) as advance:

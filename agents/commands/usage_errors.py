@@ -1,4 +1,4 @@
-"""Errors of command lines that `tyro` refuses, in one sentence."""
+"""One-sentence errors for command lines that `tyro` refuses."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import tyro
 
 _NEGATION = "--no-"
 _SAME_AS = {"--out": "--run-folder", "--run-folder": "--out"}
-"""Names of the option for the results' folder: in `rlvr train`, and in the other commands."""
+"""The two names of the option for the results' folder: one in `rlvr train`, the other in all other commands."""
 
 
 @dataclasses.dataclass(frozen=True)
 class _Option:
     name: str
-    """As it is typed, such as --num-envs, or the placeholder of a positional argument."""
+    """The option as it is typed, such as --num-envs, or the placeholder of a positional argument."""
     required: bool
 
     @property
@@ -28,7 +28,7 @@ class _Option:
 
 
 def unknown_options(command: type, arguments: Sequence[str], others: Sequence[str] = ()) -> str | None:
-    """The error in the names of the options that were typed; None if all are known.
+    """The error message about unknown option names that were typed; None if all are known.
 
     Args:
         command: The dataclass of the command's options.
@@ -42,7 +42,7 @@ def unknown_options(command: type, arguments: Sequence[str], others: Sequence[st
 
 
 def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequence[str] = ()) -> str:
-    """The error in the arguments of a command.
+    """The error message about the arguments of a command.
 
     Args:
         command: The dataclass of the command's options.
@@ -72,15 +72,15 @@ def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequ
 
 
 def _expected(command: type, option: str) -> str:
-    """The values that an option takes, by the type of its field."""
+    """Describe the values that an option takes, from the type of its field."""
     hint = str(get_type_hints(command).get(option[2:].replace("-", "_"), ""))
     return "numbers, such as 0.05" if "float" in hint else "whole numbers" if "int" in hint else "other values"
 
 
 def with_option_names(message: str, command: type, arguments: Sequence[str]) -> str:
-    """An error message with the options of a command in place of the names that their settings have in Python.
+    """An error message in which option names replace the names of settings in Python.
 
-    A name of one word, such as `seed`, may also be a word of a sentence: it is replaced only before `=`, at the beginning, and
+    A name of one word, such as `seed`, may also be an ordinary word: it is replaced only before `=`, at the beginning, and
     after "set". Names of arguments that were typed as name=value, such as those of an environment, stay as they are.
 
     Args:
@@ -148,7 +148,7 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    """The option that was probably meant, if any: what other commands call by this name, or the nearest."""
+    """The option that was probably meant, if any: the option that has this name in other commands, or the nearest name."""
     elsewhere = _SAME_AS.get(name, "")
     return [elsewhere] if elsewhere in known else difflib.get_close_matches(name, known, n=1)
 

@@ -31,21 +31,21 @@ class Verify:
     completion: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="COMPLETION")]
     """Completion to verify."""
     reference: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="REFERENCE")]
-    """Gold answer to compare with; a JSON object or list, such as tests of a program, is given as such to a verifier that does
-    not take it as text."""
+    """Gold answer to compare with. If the verifier does not take it as text, a JSON object or list, such as tests of a program,
+    is parsed first."""
     verifier: str = "math"
-    """Verifier's name, rewards.py:function, or a file that describes one, my_verifier.toml."""
+    """Verifier's name, rewards.py:function, or a file that describes a verifier, such as my_verifier.toml."""
     args: Annotated[tuple[str, ...], tyro.conf.arg(aliases=("--verifier-args",))] = ()
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
-    """The problem's prompt, for verifiers that read it, such as judges and reward models."""
+    """The problem's prompt, for verifiers that read prompts, such as judges and reward models."""
     device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or one of several, such as cuda:1; "auto" is the device in the variable
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
     RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
 
     @on_device
     def run(self, console: Console) -> int:
-        """Print the verdict; return 0 if it is correct or scored, 1 if not, 2 if the verifier broke."""
+        """Print the verdict; return 0 if it is correct or scored, 2 if the verifier broke, otherwise 1."""
         try:
             verifier = verifiers.make(self.verifier, **verifier_arguments(self.args))
         except (UnknownArgumentError, VerifierContractError):
@@ -66,7 +66,7 @@ class Verify:
         """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
 
         Raises:
-            VerifierContractError: If the verifier takes it as neither.
+            VerifierContractError: If the verifier takes the reference in neither form.
         """
         try:
             verdict = self._judged(verifier, self.reference)
@@ -87,7 +87,7 @@ class Verify:
 
 
 def _json_value(text: str) -> object:
-    """The JSON object or list in a text; None if it is neither."""
+    """The JSON object or list that a text contains; None if the text is neither."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -22,15 +22,15 @@ from verifiers import Between, InvalidArgumentError
 LOG = "inspect.eval"
 """Name of the log in a run's folder."""
 OLDEST = "0.3.275"
-"""The first version of inspect-ai whose viewer has a setting to show completions as they are."""
+"""The first version of inspect-ai whose viewer has a setting to show completions without rendering them."""
 
 
 @dataclass(frozen=True)
 class View:
-    """Write recorded completions as an Inspect log, and show it in Inspect's log viewer if that is installed."""
+    """Write recorded completions as an Inspect log, and show the log in Inspect's viewer if it is installed."""
 
     folder: Annotated[Path, tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folder that rlvr eval, rlvr grade or rlvr train has written."""
+    """Folder written by rlvr eval, rlvr grade or rlvr train."""
     log: Path | None = None
     """File to write, whose name ends in .eval; by default inspect.eval in the folder RUN."""
     start: bool = True
@@ -38,14 +38,14 @@ class View:
     port: Annotated[int, Between(1, 65535)] = 7575
     """Port on which this machine serves the viewer."""
     overwrite: bool = False
-    """Replace the log even if it is another run's."""
+    """Replace the log even if it belongs to another run."""
 
     def __post_init__(self) -> None:
         if self.log is not None and self.log.suffix != ".eval":
             raise InvalidArgumentError(f"--log must be a file whose name ends in .eval, got {str(self.log)!r}")
 
     def run(self, console: Console) -> int:
-        """Write the log, and become the viewer, or print how to start it."""
+        """Write the log, then replace this process by the viewer, or print how to start the viewer."""
         log = self.log or self.folder / LOG
         recorded = read_run(self.folder)
         if is_log_of(log, recorded):
@@ -82,6 +82,6 @@ class View:
 
 
 def _program() -> str | None:
-    """Find Inspect's command, in the environment of this process first."""
+    """Find Inspect's command, first in the Python environment of this process."""
     own = Path(sys.executable).with_name("inspect")
     return str(own) if os.access(own, os.X_OK) else shutil.which("inspect")

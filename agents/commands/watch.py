@@ -19,12 +19,12 @@ from verifiers import InvalidArgumentError
 
 @dataclass(frozen=True)
 class Watch:
-    """Show training runs and evaluations in a browser while they go on, on a page that only this machine can open."""
+    """Show training runs and evaluations in a browser while they run, on a page that only this machine can open."""
 
     folders: Annotated[tuple[Path, ...], tyro.conf.Positional, tyro.conf.arg(metavar="RUN")]
-    """Folders that rlvr train, rlvr eval or rlvr grade has written or is writing."""
+    """Folders that rlvr train, rlvr eval or rlvr grade has written, or is still writing."""
     port: Port = 0
-    """Port of this machine to listen on; 0 takes a free one."""
+    """Port of this machine to listen on; 0 takes a free port."""
 
     def __post_init__(self) -> None:
         if not self.folders:

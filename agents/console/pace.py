@@ -1,16 +1,16 @@
-"""How long the steps of a run take, and the rest of it."""
+"""Measures how long a step of a run takes, and estimates the time that remains."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 _FIRST = 3
-"""Number of steps after which the pace is printed; the first one also compiles, loads and allocates."""
+"""Number of steps after which the pace is printed; the first step also compiles, loads and allocates."""
 
 
 @dataclass
 class Pace:
-    """Measures the first steps of a run from the seconds that they report.
+    """Measures the pace of a run from the durations of its first steps.
 
     Args:
         begun: The progress at the beginning, in steps or tokens.
@@ -25,11 +25,12 @@ class Pace:
         """Count a step.
 
         Args:
-            done: The progress after it.
+            done: The progress after the step.
             seconds: Duration of the step.
 
         Returns:
-            A line with the seconds of a step and the estimated rest, once; None after the other steps, and if nothing is left.
+            Once, a line with the seconds per step and the estimated time that remains; None after all other steps, or if no
+            work remains.
         """
         self._seconds.append(seconds)
         if len(self._seconds) != _FIRST or done >= self.total:
@@ -40,7 +41,7 @@ class Pace:
 
 
 def _time(seconds: float) -> str:
-    """A time to the second below a minute, and to the minute from there on."""
+    """A duration, rounded to seconds if it is below a minute, otherwise to minutes."""
     if seconds < 59.5:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -6,14 +6,14 @@ import re
 
 
 def printable(text: str) -> str:
-    r"""Escape characters that are not printable as in a Python literal, such as `\x1b` or `\ud800`; line breaks stay."""
+    r"""Escape unprintable characters as in a Python literal, such as `\x1b` or `\ud800`; line breaks stay."""
     return "".join(
         character if character.isprintable() or character == "\n" else _escaped(character) for character in text
     )
 
 
 def in_one_line(text: str) -> str:
-    """Join the lines of a text by ` | `, and escape characters that are not printable."""
+    """Join the lines of a text with ` | `, and escape unprintable characters."""
     return printable(re.sub(r"\s*\n\s*", " | ", text.strip()))
 
 

@@ -24,19 +24,19 @@ class Advance(Protocol):
 
 @contextmanager
 def progress(title: str, total: float, console: Console | None = None, *, disable: bool = False) -> Iterator[Advance]:
-    """Show a progress bar while the block runs; on standard error, so that output can be piped.
+    """Show a progress bar on standard error while the block runs; standard output can still be piped.
 
     Args:
         title: Description of the work.
         total: Progress at which the work is complete.
-        console: Console to show it on.
+        console: Console to show the bar on.
         disable: Whether to show nothing.
     """
     columns = (
-        TextColumn("{task.description}", markup=False),  # it may name what the user typed
+        TextColumn("{task.description}", markup=False),  # it may contain what the user typed
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[text]}", markup=False, table_column=Column()),  # on a narrow terminal in several lines
+        TextColumn("{task.fields[text]}", markup=False, table_column=Column()),  # wraps on a narrow terminal
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )

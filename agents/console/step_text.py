@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass
 class StepText:
-    """Puts a step's metrics in words, with the last evaluation, which is not made at every step."""
+    """Describes a step's metrics, with the last evaluation, since not every step has its own."""
 
     _evaluation: float | None = None
 
@@ -17,7 +17,7 @@ class StepText:
 
         Args:
             metrics: The step's metrics by the names of `agents.learn.metrics`; `eval/NAME` is a held-out score, `eval/mean` the
-                mean over several environments, and longer names are details of one.
+                mean over several environments, and longer names are details of one environment.
         """
         scores = {name: value for name, value in metrics.items() if name.startswith("eval/")}
         if scores:

@@ -13,7 +13,7 @@ from agents.console.printable import printable
 
 
 class TerminalConsole(Console):
-    """A console that escapes what is not printable, and does not interpret markup in text."""
+    """A console that escapes unprintable characters, and does not interpret markup in text."""
 
     def __init__(self, **options: Any) -> None:
         """Accept the options of `rich.console.Console`."""
@@ -29,7 +29,7 @@ _format = warnings.formatwarning
 
 
 def print_warnings_safely() -> None:
-    """Make the text of warnings printable, which Python itself writes to standard error."""
+    """Make the text of the warnings that Python writes to standard error printable."""
     warnings.formatwarning = _format_safely
 
 

@@ -1,4 +1,4 @@
-"""Tokens of a completion with a background color for each token's value."""
+"""Shows tokens of a completion, each with a background color for the token's value."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.console.printable import printable
 
 _RED, _GREEN = (240, 110, 110), (110, 200, 110)
 _FAINTEST = 0.05
-"""Share of a color below which a token has none."""
+"""Share below which a token gets no color."""
 
 
 def colored_tokens(texts: Sequence[str], shares: Sequence[float]) -> Text:
-    """Tokens on backgrounds from red (share -1) over none (0) to green (1); a share that is NaN has none."""
+    """Tokens on backgrounds from red (share -1) through no color (0) to green (1); a share of NaN gives no color."""
     text = Text()
     for token, share in zip(texts, shares, strict=True):
         text.append(printable(token), _style(share))
@@ -31,7 +31,7 @@ def advantage_shares(advantages: Sequence[float]) -> list[float]:
 
 
 def log_probability_shares(log_probabilities: Sequence[float]) -> list[float]:
-    """Minus the probability that another token would have been sampled."""
+    """For each token, minus the probability that another token would have been sampled."""
     return [math.exp(min(value, 0.0)) - 1 for value in log_probabilities]
 
 

@@ -35,7 +35,7 @@ ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
     steps=330, batch_size=128, learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=512)
 )
-"""Stopped early, when the checkpoint answers about a quarter of held-out sums with sampling."""
+"""Settings that stop the training early, when about a quarter of the sampled answers to held-out sums are right."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DemoConfig:
     """Settings of the demonstration."""
 
     folder: Path = Path("runs/demo")
-    """Folder of the warm start, which is reused, and of the runs, each in a new subfolder."""
+    """Folder for the warm start, which is reused if it exists, and for the runs, each in a new subfolder."""
     steps: Annotated[int, AtLeast(1)] = 160
     test_problems: Annotated[int, AtLeast(1)] = 500
     samples: Annotated[int, AtLeast(1)] = 4
@@ -126,7 +126,7 @@ def _train(policy: CausalLMPolicy, config: DemoConfig, folder: Path) -> float:
 
 
 def _train_control(policy: CausalLMPolicy, seconds: float) -> int:
-    """Continue supervised learning for the same time, and return the number of steps."""
+    """Continue supervised learning for a number of seconds, and return the number of steps."""
     started = time.perf_counter()
     with progress("Control: supervised", round(seconds)) as advance:
 

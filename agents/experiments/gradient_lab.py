@@ -4,8 +4,8 @@ If vocabulary and budget are so small that all completions of a problem can be e
 J = sum_y pi(y) R(y) and its gradient are known exactly. An estimator's batches are drawn from the same completions, so that
 its mean can be compared with the gradient, and its variance with that of other estimators.
 
-An estimate is exactly what the agent's learner would compute: its loss is differentiated with respect to the log-probabilities
-and entropies of each batch, and those with respect to the weights, once for all batches.
+An estimate is exactly the gradient that the agent's learner would compute: the loss is differentiated with respect to the
+log-probabilities and entropies of each batch. These are differentiated with respect to the weights once for all batches.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 MAX_SEQUENCES = 4096
-"""Largest number of sequences tried to enumerate the completions."""
+"""Largest number of sequences to try when completions are enumerated."""
 MAX_BYTES = 4 * 2**30
 """Largest memory for the derivatives of all completions."""
 _ROWS_AT_ONCE = 16
 MAX_BATCHES = 10_000_000
-"""Largest number of batches of an examination, which stores a few numbers of each."""
+"""Largest number of batches of an examination, which stores a few numbers for each batch."""
 _DIRECTIONS = 16
 _ROUNDING = 1e-7
 """Error that counts as rounding, relative to the gradient's norm."""
@@ -88,7 +88,7 @@ def all_completions(
 
     Args:
         env: The environment; see `rollout`.
-        problem: Index of the problem, -1 for an environment that has only one.
+        problem: Index of the problem; -1 for an environment with only one problem.
         horizon: Token budget of the problem.
         actions: The tokens to choose from.
 
@@ -150,10 +150,10 @@ class GradientLab:
         self.gradient: Float[Tensor, " p"] = self.gradient_of(lambda p: p @ self.returns)
         """The gradient of the expected return, f64[p]."""
         self.values = self._exact_values()
-        """f64[c l], the expected return from the state before each token on, without earlier rewards."""
+        """f64[c l], the expected sum of rewards from the state before each token onwards, excluding earlier rewards."""
 
     def _exact_values(self) -> Tensor:
-        """V of each prefix: the mean of the rewards from there on, over the completions that begin with the prefix."""
+        """The value of each prefix: the mean sum of the later rewards, over the completions that begin with the prefix."""
         togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
         paid = self.probabilities[:, None] * togo
         prefixes = [
@@ -188,7 +188,7 @@ class GradientLab:
         return objective
 
     def log_likelihood(self, terms: int) -> Callable[[Tensor], Tensor]:
-        """The first terms of log p = -sum_j (1 - p)^j / j, for p the probability of a success, as a function.
+        """The first terms of log p = -sum_j (1 - p)^j / j, where p is the probability of a success, as a function.
 
         Raises:
             InvalidArgumentError: If a return is neither 1 for a success nor 0.
@@ -219,7 +219,7 @@ class GradientLab:
         return best
 
     def draw(self, groups: int, group_size: int, generator: np.random.Generator) -> list[int]:
-        """Sample the completions of one batch, as indices."""
+        """Sample the indices of one batch's completions."""
         p = self.probabilities.numpy()
         return [int(index) for index in generator.choice(len(p), size=groups * group_size, p=p / p.sum())]
 
@@ -237,12 +237,12 @@ class GradientLab:
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
         """The gradient estimate f64[p] of one batch, for the objective that is maximised.
 
-        The agent then takes note of the batch, as after an update: a moving average moves.
+        The agent's state then changes as after an update, such as its moving average.
 
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
-            values: f64[c l], used as the critic's values; by default the exact ones.
+            values: f64[c l], used as the critic's values; by default the exact values.
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)
@@ -260,10 +260,10 @@ class GradientLab:
 
 
 def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives f64[c l p] of log-probabilities and entropies by the weights, and the log-probabilities f64[c l].
+    """Derivatives f64[c l p] of log-probabilities and entropies with respect to the weights; log-probabilities f64[c l].
 
     Raises:
-        InvalidArgumentError: If they need more than `MAX_BYTES`.
+        InvalidArgumentError: If the derivatives need more than `MAX_BYTES`.
     """
     parameters = list(policy.parameters())
     shape = (*batch.tokens.shape, sum(parameter.numel() for parameter in parameters))
@@ -289,7 +289,7 @@ def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, T
 
 
 def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | None]:
-    """Derivatives f64[b l] of the agent's loss by the log-probabilities and the entropies of its batch."""
+    """Derivatives f64[b l] of the agent's loss with respect to its batch's log-probabilities and entropies."""
     shape = batch.loss_mask.shape
     leaves = batch.old.double().requires_grad_(True), torch.zeros(shape).double().requires_grad_(True)
     loss = batch_loss(agent, batch, agent.advantages(batch), TokenOutputs(*leaves))
@@ -305,8 +305,8 @@ def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOut
     Args:
         agent: The agent.
         batch: The batch with all its columns.
-        advantages: Its advantages f64[b l].
-        outputs: The policy's log-probabilities and entropies f64[b l] of its tokens.
+        advantages: The batch's advantages f64[b l].
+        outputs: The policy's log-probabilities and entropies f64[b l] of the batch's tokens.
     """
     config, mask = agent.config, batch.loss_mask
     weights = token_weights(
@@ -317,7 +317,7 @@ def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOut
 
 
 _FEWEST_BATCHES = 50
-"""Number of batches from which on their standard deviation is a reliable error of their mean."""
+"""Smallest number of batches whose standard deviation gives a reliable error of their mean."""
 
 
 @dataclass(frozen=True)
@@ -330,15 +330,15 @@ class BiasReport:
     """Norm of the difference between the estimate's mean and the gradient, relative to the gradient's norm, with the expected
     sampling error subtracted."""
     bias_error: float
-    """Root of the mean square of the sampling error in that difference, relative to the gradient's norm."""
+    """Root mean square of the sampling error in the difference that `bias` measures, relative to the gradient's norm."""
     direction: float
     """Norm of the mean's component orthogonal to the gradient, relative to the component along it, with the expected sampling
     error subtracted: 0 for a multiple of the gradient."""
     direction_error: float
-    """Root of the mean square of the sampling error in the orthogonal component, relative to the component along the
-    gradient."""
+    """Root mean square of the sampling error in the orthogonal component, relative to the component along the gradient."""
     z: float
-    """Largest difference along the gradient and some random directions orthogonal to it, in standard errors."""
+    """Largest difference between mean and gradient along the gradient and some random directions orthogonal to it, in standard
+    errors."""
     z_across: float
     """Largest difference along the orthogonal directions only, in standard errors; not affected by the estimate's scale."""
     scale: float
@@ -365,12 +365,12 @@ class BiasReport:
 
     @property
     def bias_text(self) -> str:
-        """The bias if the batches show one, or else the bias that they exclude."""
+        """The bias if the batches show one, otherwise its upper bound."""
         return _shown_or_excluded(self.bias, self.bias_error, shown=not self.unbiased, batches=self.batches)
 
     @property
     def direction_text(self) -> str:
-        """The bias in direction if the batches show one, or else the bias that they exclude."""
+        """The bias in direction if the batches show one, otherwise its upper bound."""
         if self.scale <= 0:
             return "not along"
         return _shown_or_excluded(
@@ -385,7 +385,7 @@ class BiasReport:
 
 
 def _shown_or_excluded(bias: float, error: float, *, shown: bool, batches: int) -> str:
-    """A bias that the sample shows, or the largest that it leaves possible, at a level of 0.1 %."""
+    """A bias that the sample shows, or else the largest bias that it does not exclude, at a level of 0.1 %."""
     if batches < _FEWEST_BATCHES:
         return "too few batches"
     return f"{bias:.1%}" if shown else f"below {bias + _z_bound(1) * error:.1%}"
@@ -413,11 +413,12 @@ def examine(
         lab: The lab with the problem and the policy.
         name: Name of the estimator, for the report.
         agent: The estimator, with the number of groups and their size in its config. Only the aggregation
-            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's scale; one that divides by each length also has another direction.
+            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's scale; an aggregation that divides by each completion's length also has
+            another direction.
         batches: Number of batches to draw.
         seed: Seed of the draws.
         values: See `GradientLab.estimate`.
-        target: The gradient f64[p] to compare with; by default that of the expected return.
+        target: The gradient f64[p] to compare with; by default the gradient of the expected return.
         progress: Called with the number of batches done.
 
     Raises:
@@ -464,7 +465,7 @@ def examine(
 
 
 def _without_noise(squared: float, noise: float, size: float) -> tuple[float, float]:
-    """The root of a squared norm without the noise expected in it, and the root of the noise, relative to a size."""
+    """The root of a squared norm after subtracting its expected noise, and the root of the noise, both relative to a size."""
     if not size:
         return math.inf, math.inf
     return math.sqrt(max(0.0, squared - noise)) / size, math.sqrt(noise) / size + _ROUNDING
@@ -483,7 +484,7 @@ def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
 
 
 def _directions(gradient: Tensor) -> Tensor:
-    """Unit vectors f64[d p]: the gradient's, and some random ones orthogonal to it."""
+    """Unit vectors f64[d p]: the gradient's direction, and some random directions orthogonal to it."""
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randn(_DIRECTIONS, len(gradient), generator=generator, dtype=torch.float64)
     drawn -= torch.outer(drawn @ gradient, gradient) / gradient.square().sum()

@@ -1,10 +1,10 @@
-"""Reinforcement learning from human feedback, from end to end, beside verifiable rewards on the same problems.
+"""Reinforcement learning from human feedback, end to end, compared with verifiable rewards on the same problems.
 
 The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a rejected completion; a
-reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in the last: policy,
-reference, reward model and critic. Preferences come from a verifier in the place of people: the environment's own (right
-completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
-arXiv:2309.00267). The environment's verifier is also asked about every completion of PPO, which is not trained on it.
+reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in the last step:
+policy, reference, reward model and critic. Preferences come from a verifier instead of people: the environment's own
+(right completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
+arXiv:2309.00267). The environment's verifier also scores every completion of PPO, but PPO is not trained on these scores.
 
 The control is the same PPO from the same start, with the environment's verifier as the reward.
 """
@@ -52,25 +52,25 @@ class RLHFConfig:
     """
 
     warm_start_steps: Annotated[int, AtLeast(0)] = 150
-    """Number of supervised steps on gold completions before anything else; 0 takes the model as it is."""
+    """Number of supervised steps on gold completions at the beginning; 0 uses the model unchanged."""
     problems: Annotated[int, AtLeast(1)] = 4000
     """Number of problems whose completions are compared."""
     samples: Annotated[int, AtLeast(2)] = 4
-    """Number of completions of each of these problems."""
+    """Number of completions sampled for each compared problem."""
     held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
-    """Share of these problems whose pairs are held out to test the reward model."""
+    """Share of the compared problems whose pairs are held out to test the reward model."""
     reward_model_epochs: Annotated[int, AtLeast(1)] = 4
     """Number of passes over the pairs."""
     members: Annotated[int, AtLeast(1)] = 1
-    """Number of reward models, which differ in their seeds; the score of several is their minimum."""
+    """Number of reward models, which differ in their seeds; the minimum of their scores counts."""
     steps: Annotated[int, AtLeast(1)] = 100
     """Number of steps of PPO."""
     kl_coefficient: float = 0.3
-    """Weight of the KL divergence from the warm start in the reward of PPO, in the unit of the reward model's scores."""
+    """Weight of the KL divergence from the warm start in the reward of PPO, in units of the reward model's scores."""
     completions: Annotated[int, AtLeast(1)] = 128
     """Number of completions in a step of PPO."""
     test_problems: Annotated[int, AtLeast(1)] = 300
-    """Number of held-out problems that the policies answer before and after."""
+    """Number of held-out problems that the policies answer before and after training."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of problems, of sampling and of the reward models."""
 
@@ -79,7 +79,7 @@ class RLHFConfig:
         self.ppo()  # raises if its settings are out of range
 
     def ppo(self, *, penalised: bool = True) -> PPOConfig:
-        """The settings of PPO, with the KL penalty or without, when the divergence is only measured."""
+        """The settings of PPO, with the KL penalty, or without it if the divergence is only measured."""
         return PPOConfig(
             problems_per_step=self.completions,
             minibatches=4 if self.completions % 4 == 0 else 1,
@@ -110,7 +110,7 @@ class Task:
         return rlvr_envs.environment_class(self.env).make_vec(num_envs, copy=False, **options)
 
     def proxy(self, verifier: VerifierChoice) -> VerifierChoice:
-        """A verifier to train on, with the environment's own beside it."""
+        """A verifier to train on, combined with the environment's own verifier."""
         return "with_gold", {"proxy": verifier, "gold": rlvr_envs.OWN_VERIFIER}
 
 
@@ -121,7 +121,7 @@ class PipelineResult:
     accuracy: Mapping[str, Evaluation]
     """Scores of the environment's verifier on held-out problems, by policy: `start`, `rlhf`, `rlvr`."""
     reward_models: Sequence[PreferenceReport]
-    """The reward models on held-out pairs."""
+    """Reports on the reward models, from held-out pairs."""
 
 
 def run_rlhf(
@@ -185,7 +185,7 @@ def warm_start(
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
-    """Sample completions of the start, pair them by the preferring verifier's scores, and write them; return their number.
+    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number.
 
     Raises:
         DataError: If no completion is preferred to another.
@@ -214,7 +214,7 @@ def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int
 
 
 def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig, member: int = 0) -> PreferenceReport:
-    """Fit a reward model that begins as the warm start, save it, and test it on held-out pairs.
+    """Fit a reward model initialised from the warm start, save it, and test it on held-out pairs.
 
     Args:
         pairs: The file of pairs.

@@ -44,7 +44,8 @@ class SupervisedConfig:
     """
 
     steps: Annotated[int | None, AtLeast(1)] = None
-    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained one (see `for_model`)."""
+    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained model (see
+    `for_model`)."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 128
     """Number of examples in each optimiser step."""
     seed: Annotated[int, AtLeast(0)] = 0
@@ -53,7 +54,7 @@ class SupervisedConfig:
     """Settings of the optimiser."""
 
     def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
-        """Return these settings with the number of steps and the learning rate chosen for a torch model, if not set.
+        """Return these settings; if the number of steps or the learning rate is not set, it is chosen for a torch model.
 
         Args:
             model: The model to train.
@@ -67,7 +68,7 @@ class SupervisedConfig:
 
 
 def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:
-    """Make the episode of a problem's gold completion, with a stop token if the environment has not ended it by then.
+    """Make the episode of a problem's gold completion, with a stop token if the environment has not ended the episode.
 
     If the data set has a method `gold_turns`, the episode consists of the turns that it returns for the problem, and is played
     in the first stream; each turn is a text that depends only on the prompt and the answers to earlier turns.
@@ -121,10 +122,10 @@ def train_supervised(
         seconds: Number of seconds after which to stop, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
         learner: The learner to use, whose steps count as done; by default a new one of `supervised_learner`.
-        demonstrate: Makes the episode of a problem that is learned from, such as one of several turns (`given_turns`).
+        demonstrate: Makes the episode to learn from for a problem; it may have several turns (`given_turns`).
 
     Returns:
-        The number of steps done, earlier ones of the learner included.
+        The number of steps done, including the learner's earlier steps.
 
     Raises:
         InvalidArgumentError: If neither `config.steps` nor `seconds` is set.
@@ -140,7 +141,7 @@ def train_supervised(
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         demonstrations = [demonstrate(streams, index) for index in indices]
-        with interrupts_deferred():  # weights never change by a partial step
+        with interrupts_deferred():  # an interrupt never leaves weights changed by a partial step
             metrics = _fit(learner, demonstrations)
             step += 1
             if on_step is not None:

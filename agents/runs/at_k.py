@@ -15,7 +15,7 @@ from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Ve
 from verifiers.statistics import Interval, majority_at_k, pass_at_k, share_interval
 
 _CORRECT = 0
-"""The vote of every correct answer; those of wrong answers count from 1."""
+"""The vote of every correct answer; the votes of wrong answers are numbered from 1."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class AtK:
     interval: Interval
     problems: int
     left_out: int
-    """Problems with fewer than k samples that are right or wrong."""
+    """Number of problems with fewer than k samples that are right or wrong."""
     scored: int = 0
-    """Number of samples whose scores do not mean right or wrong, since some score is neither 0 nor 1."""
+    """Number of samples whose scores don't tell right from wrong, since at least one of them is neither 0 nor 1."""
 
     def summary(self) -> dict[str, Any]:
-        """The same as plain data."""
+        """The estimate as plain data."""
         return {
             "k": self.k,
             "value": self.value if self.problems else None,
@@ -60,7 +60,7 @@ class AtK:
 
 
 def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
-    """Refuse a k for which there will be too few samples, before any is made.
+    """Refuse a k for which there will be too few samples, before any sample is drawn.
 
     Raises:
         InvalidArgumentError: If a k is less than 1 or more than the samples of each problem.
@@ -76,9 +76,9 @@ def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[i
 def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
     """Estimate the probability that one of k samples is correct, without bias (Chen et al. 2021, arXiv:2107.03374).
 
-    Only samples that are right or wrong count, not errored ones. A score alone is right or wrong if every such score is 1 or 0;
-    if any is another, as a reward model's, all are neither. Problems with fewer than k are left out; if none has as many, the
-    value is NaN.
+    Only samples that are right or wrong count; errored samples do not. A verdict that is only a score counts as right or wrong
+    if all such scores are 1 or 0; if any has another value, as from a reward model, none of them counts. Problems with fewer
+    than k samples that count are left out; if no problem is left, the value is NaN.
 
     Args:
         rows: All samples of an evaluation.
@@ -92,19 +92,19 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
 def estimate_maj_at(votes: Sequence[Sequence[int | None]], k: int, clusters: Sequence[Hashable] | None = None) -> AtK:
     """Estimate the probability that a majority vote among k samples is correct: see `verifiers.statistics.majority_at_k`.
 
-    Problems with fewer than k votes are left out; if none has as many, the value is NaN.
+    Problems with fewer than k votes are left out; if no problem is left, the value is NaN.
 
     Args:
         votes: The votes of each problem's samples; see `count_votes`.
         k: At least 1.
-        clusters: The cluster of each problem, in the same order; None if each is its own.
+        clusters: The cluster of each problem, in the same order; None if each problem is its own cluster.
     """
     of_problem = dict(enumerate(range(len(votes)) if clusters is None else clusters))
     return _mean_over_problems("maj", k, _maj_at(enumerate(votes), k), of_problem)
 
 
 def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
-    """pass@k of each problem, by its index, that has k samples which are right or wrong."""
+    """pass@k, by problem index, of each problem with at least k samples that are right or wrong."""
     right = {problem: list(map(_is_right, judged)) for problem, judged in _right_or_wrong(rows).items()}
     return {
         problem: pass_at_k(len(members), sum(members), k) for problem, members in right.items() if len(members) >= k
@@ -112,7 +112,7 @@ def problem_pass_at(rows: Sequence[Sample], k: int) -> dict[int, float]:
 
 
 def problem_maj_at(rows: Sequence[Sample], votes: Sequence[Sequence[int | None]], k: int) -> dict[int, float]:
-    """maj@k of each problem, by its index, that has k votes; `votes` are those that `count_votes` finds in `rows`."""
+    """maj@k, by problem index, of each problem with at least k votes; `votes` is the result of `count_votes` for `rows`."""
     return _maj_at(zip(_right_or_wrong(rows), votes, strict=True), k)
 
 
@@ -121,7 +121,7 @@ def _maj_at(votes: Iterable[tuple[int, Sequence[int | None]]], k: int) -> dict[i
 
 
 def _mean_over_problems(name: str, k: int, values: Mapping[int, float], clusters: Mapping[int, Hashable]) -> AtK:
-    """The mean of some problems' values, among all whose cluster is given."""
+    """The mean of the values of some problems; `clusters` also has the problems without a value."""
     if not values:
         return AtK(name, k, math.nan, Interval(math.nan, math.nan, approximate=True), 0, len(clusters))
     shares = list(values.values())
@@ -150,7 +150,7 @@ def _scored(rows: Sequence[Sample]) -> list[Sample]:
 
 
 def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
-    """Whether all scores are 1 for right or 0 for wrong; a sum or a share has others, too."""
+    """Whether all scores are 1 for right or 0 for wrong; sums and shares also have other values."""
     return all(row.score in (0, 1) for row in scored)
 
 
@@ -158,10 +158,10 @@ def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
 
 
 def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
-    """The verifier of an environment as one that compares answers, which maj@k needs.
+    """The verifier of an environment, if it can compare answers, which maj@k needs.
 
     Raises:
-        InvalidArgumentError: If it does not compare answers.
+        InvalidArgumentError: If the verifier can't compare answers.
     """
     if isinstance(verifier, AnswerVerifier):
         return verifier
@@ -174,15 +174,15 @@ def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
 def count_votes(
     rows: Sequence[Sample], problems: rlvr_envs.Dataset, verifier: AnswerVerifier
 ) -> list[list[int | None]]:
-    """The vote of each sample that is right or wrong, by problem: equal numbers for equal answers.
+    """For each problem, the votes of its samples that are right or wrong: equal numbers for equal answers.
 
-    Correct answers are one vote, which no wrong answer shares. Wrong ones are compared with each other by the verifier, each
-    with the first of every vote so far. A sample without an answer does not vote: its vote is None.
+    All correct answers have the same vote, which no wrong answer has. The verifier compares each wrong answer with the first
+    answer of every vote so far. A sample without an answer does not vote: its vote is None.
 
     Args:
         rows: Samples of an evaluation.
         problems: The data set that they answer.
-        verifier: The one that judged the samples.
+        verifier: The verifier that judged the samples.
     """
     return [
         _votes(members, problems[index], verifier) if members else []
@@ -204,15 +204,15 @@ def _votes(members: Sequence[Sample], problem: Problem, verifier: AnswerVerifier
 
 
 def answer_classes(answers: Sequence[str | None], problem: Problem, verifier: AnswerVerifier) -> list[int | None]:
-    """The number of each answer's class, from 0 in order of appearance; None for None.
+    """The number of each answer's class, from 0 in order of appearance; None for an answer that is None.
 
-    An answer belongs to the first class whose first answer the verifier calls the same. Answers that have an `answer_key`, as
-    plain numbers have for the math verifier, are compared by it.
+    An answer belongs to the first class whose first answer the verifier considers equal to it. Answers that have an
+    `answer_key`, such as plain numbers with the math verifier, are compared by that key.
 
     Args:
         answers: The answers to a problem.
         problem: The problem.
-        verifier: The one that compares answers.
+        verifier: The verifier that compares answers.
     """
     key_of: Callable[[str], Hashable | None] = getattr(verifier, "answer_key", lambda answer: None)
     firsts: list[tuple[str, Hashable | None]] = []

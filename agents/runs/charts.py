@@ -14,7 +14,7 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 48, 150, 14, 40
 _ROW = 16
 """Height of a line of the legend."""
 _LONGEST = 20
-"""Letters of a label in the legend; more are cut off."""
+"""Maximum number of letters of a label in the legend; the rest is cut off."""
 _COLORS = ("#1b6ca8", "#c8553d", "#3a7d44", "#8a5a9e", "#b8860b", "#4a4a4a", "#0f8b8d", "#d1495b")
 
 
@@ -29,7 +29,7 @@ class Line:
 
 
 def shown(text: object) -> str:
-    """Any text as one line of HTML: no mark-up, nothing unprintable, and no direction of writing that reaches beyond it."""
+    """Any text as one line of HTML, without mark-up or unprintable characters, and with its writing direction isolated."""
     return f"<bdi>{html.escape(in_one_line(str(text)))}</bdi>"
 
 
@@ -55,10 +55,10 @@ class _Frame:
 
 
 def chart(lines: Sequence[Line], horizontal: str, vertical: str) -> str:
-    """Draw lines over a logarithmic horizontal axis, and a vertical one that begins at 0.
+    """Draw lines over a logarithmic horizontal axis and a vertical axis that begins at 0.
 
     Args:
-        lines: What to draw; points that are not finite, or not to the right of 0, are left out.
+        lines: The lines to draw; points that are not finite, or not to the right of 0, are left out.
         horizontal: The label of the horizontal axis.
         vertical: The label of the vertical axis.
 

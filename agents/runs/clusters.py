@@ -1,7 +1,7 @@
-"""Clusters of problems that ask the same: problems with equal prompts count as one in every interval and test.
+"""Clusters of problems that ask the same question: problems with equal prompts count as one in every interval and test.
 
-A policy answers equal prompts alike, so that scores of the same question are no independent evidence. Problems whose prompts
-do not show all that matters, such as games with a secret, count one by one: their `metadata["hidden"]` is true.
+A policy answers equal prompts alike, so scores of the same question are not independent evidence. Problems whose prompts do not
+show everything that matters, such as games with a secret, count separately: their `metadata["hidden"]` is true.
 """
 
 from __future__ import annotations
@@ -28,29 +28,29 @@ class Clustered(Protocol):
 
     @property
     def cluster(self) -> Hashable | None:
-        """Equal for samples of problems with equal prompts; None if the problem is its own."""
+        """Equal for samples of problems with equal prompts; None if the problem is its own cluster."""
         ...
 
 
 def problem_cluster(problem: Problem | None) -> str | None:
-    """A digest of what a problem asks, equal for equal prompts.
+    """A digest of a problem's question, equal for equal prompts.
 
     Returns:
-        The digest; None for a problem that is hidden or unknown, which is its own cluster.
+        The digest; None for a hidden or unknown problem, which is its own cluster.
     """
     return None if problem is None or problem.metadata.get(HIDDEN) else _digest(problem.prompt)
 
 
 def own_cluster(problem_id: str) -> Hashable:
-    """The cluster of a problem that is its own."""
+    """The cluster of a problem that does not share its cluster with other problems."""
     return ("problem", problem_id)
 
 
 def recorded_cluster(line: Mapping[str, Any]) -> str | None:
-    """The digest for a line of a record, whose prompt is None if its environment does not expose problems.
+    """The cluster of a recorded line; None if it is unknown, such as if the environment does not expose problems.
 
-    Lines of earlier releases have no `cluster` and do not say whether something is hidden: their prompt and reference both have
-    to be equal.
+    Lines of earlier releases have no `cluster`, and do not record whether something is hidden: among them, only lines with
+    equal prompts and equal references belong together.
     """
     if "cluster" in line:
         cluster: str | None = line["cluster"]
@@ -68,7 +68,7 @@ def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
 
 
 def distinct_note(problems: int, distinct: int) -> str:
-    """The addition to a report's number of problems if some belong together, `", 9 clusters"`; otherwise empty."""
+    """A note to add to a report's number of problems if some belong together, `", 9 clusters"`; otherwise empty."""
     return "" if distinct == problems else f", {counted(distinct, 'cluster')}"
 
 

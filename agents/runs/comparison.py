@@ -1,4 +1,4 @@
-"""Runs compared with a first one, problem by problem."""
+"""Compares runs with the first run, problem by problem."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ _COMPARED = (
 
 @dataclass(frozen=True)
 class RunComparison:
-    """One run beside the first."""
+    """One run compared with the first run."""
 
     run: RecordedRun
     score: float
     """Mean over the problems that all runs have."""
     interval: statistics.Interval
     comparison: statistics.PairedDifference | None
-    """The run's score minus the first run's; None for the first itself."""
+    """The run's score minus the first run's; None for the first run itself."""
     p_value: float | None
     """p-value of the sign-flip test, adjusted for the number of runs by Holm's method."""
 
     def sentence(self, first: RecordedRun) -> str:
-        """The comparison in words, which claim a difference only if the interval and the adjusted test both show it."""
+        """The comparison in words; they claim a difference only if the interval and the adjusted test both show it."""
         if self.comparison is None:
             raise InvalidArgumentError("the first run is compared with nothing")
         result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
@@ -64,23 +64,23 @@ class RunComparison:
 
 @dataclass(frozen=True)
 class Measure:
-    """A quantity of each problem that runs are compared by."""
+    """A quantity by which runs are compared; each problem has a value."""
 
     name: str
     """`"score"`, or a name such as `"pass@4"`."""
     values: tuple[Mapping[str, float], ...]
-    """The values of each run, by the problem's id."""
+    """For each run, the values by the problem's id."""
 
 
 @dataclass(frozen=True)
 class MeasureComparison:
-    """All runs beside the first by one measure."""
+    """All runs compared with the first run by one measure."""
 
     measure: str
     problems: int
-    """Number of problems for which every run has the measure; the others are left out."""
+    """Number of problems for which every run has the measure; other problems are left out."""
     distinct: int
-    """Number of distinct ones among them: problems with equal prompts are one cluster."""
+    """Number of distinct problems among them: problems with equal prompts are one cluster."""
     rows: tuple[RunComparison, ...]
     """One comparison for each run, in order."""
     scores: NDArray[np.float64]
@@ -89,29 +89,29 @@ class MeasureComparison:
     """The cluster of each problem."""
 
     def needed(self, row: int, difference: float) -> int | None:
-        """The number of problems needed to find a run's difference from the first: see `statistics.problems_needed`."""
+        """The number of problems needed to find a difference between a run and the first: `statistics.problems_needed`."""
         return statistics.problems_needed(self.scores[0], self.scores[row], difference, self.clusters)
 
 
 def compare_runs(runs: Sequence[RecordedRun]) -> tuple[int, tuple[RunComparison, ...]]:
-    """Compare the scores of every run with those of the first, on the problems that all of them have.
+    """Compare the scores of every run with those of the first run, on the problems that all runs have.
 
     Returns:
         The number of these problems, and one comparison for each run, in order.
 
     Raises:
-        InvalidArgumentError: If there are fewer than two runs, or one is named twice.
-        DataError: If the runs share no problem, or have several with one id.
+        InvalidArgumentError: If there are fewer than two runs, or a run is named twice.
+        DataError: If the runs share no problem, or a run has several problems with the same id.
     """
     (of_scores,) = compare_measures(runs, [score_measure(runs)])
     return of_scores.problems, of_scores.rows
 
 
 def compare_measures(runs: Sequence[RecordedRun], measures: Sequence[Measure]) -> list[MeasureComparison]:
-    """Compare every run with the first by each measure; p-values are adjusted for the number of all these comparisons.
+    """Compare every run with the first run by each measure; p-values are adjusted for the number of all comparisons.
 
     Raises:
-        InvalidArgumentError: If there are fewer than two runs, or one is named twice.
+        InvalidArgumentError: If there are fewer than two runs, or a run is named twice.
         DataError: If the runs share no problem that has a measure.
     """
     if len(runs) < 2:
@@ -142,13 +142,13 @@ def score_measure(runs: Sequence[RecordedRun]) -> Measure:
     """The mean score of each problem's samples.
 
     Raises:
-        DataError: If a run has two problems with one id.
+        DataError: If a run has two problems with the same id.
     """
     return Measure("score", tuple(run.problem_scores() for run in runs))
 
 
 def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
-    """pass@k of each problem that has k samples which are right or wrong.
+    """pass@k of each problem with at least k samples that are right or wrong.
 
     Raises:
         DataError: If a run has no such problem.
@@ -157,7 +157,7 @@ def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
 
 
 def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[int | None]]], k: int) -> Measure:
-    """maj@k of each problem that has k samples which are right or wrong.
+    """maj@k of each problem with at least k samples that are right or wrong.
 
     Args:
         runs: The runs.
@@ -184,7 +184,7 @@ def _at_k_measure(name: str, k: int, runs: Sequence[RecordedRun], values: Sequen
 
 
 def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
-    """The reasons why the runs' scores are not comparable, a sentence each; empty if they are."""
+    """The reasons why the runs' scores are not comparable, as one sentence each; empty if they are comparable."""
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):

@@ -1,15 +1,15 @@
 """Completions that were made elsewhere, read from the files that other tools write.
 
-| format | what is read |
+| format | fields that are read |
 |---|---|
-| plain rows | `completion`, a text or several, and `problem_id`, `id`, or `problem` (an index), else the position of the row |
-| the same, of several turns | also `dialogue`: the messages after the prompt, each with `role` and `content` |
+| plain rows | `completion` (a text or several) and `problem_id`, `id` or `problem` (an index); otherwise the row's position |
+| plain rows of several turns | also `dialogue`: the messages after the prompt, each with `role` and `content` |
 | lm-evaluation-harness, `--log_samples` | `doc_id` and `resps` |
 | OpenAI's batch output | `custom_id` and `response.body.choices` |
 | Inspect's logs, `.eval` and `.json` | `id`, `epoch` and `output.choices` of each sample |
 
-`docs/results.md` shows a line of each. Rows are in any file that `rlvr_envs.read_rows` reads: JSON Lines, a JSON array, CSV,
-these compressed by gzip, or Parquet.
+`docs/results.md` shows a line of each format. Rows may be in any file that `rlvr_envs.read_rows` reads: JSON Lines, a JSON
+array or CSV, each also compressed by gzip, or Parquet.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from verifiers import DataError, unknown_name
 
 @dataclass(frozen=True)
 class ExternalCompletion:
-    """One completion, and which problem it answers."""
+    """One completion, and the problem that it answers."""
 
     problem: int | str
     """The problem's index in the data set, its id, or its question."""
     text: str
     source: str
-    """Its position in the file, for messages."""
+    """The completion's position in the file, for messages."""
     by_position: bool = False
-    """Whether no column names the problem, so that the row's position does."""
+    """Whether no column names the problem, so that the row's position identifies it."""
     unread: Mapping[str, object] = field(default_factory=dict)
-    """The columns of such a row that are not read."""
+    """The columns of the row that are not read, if `by_position` is True."""
 
 
 PLAIN_COLUMNS = ("completion", "problem_id")
@@ -48,17 +48,17 @@ _OWN_COLUMNS = ("completion", "dialogue", *_PROBLEM_COLUMNS)
 
 
 def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> list[ExternalCompletion]:
-    """Read a file of completions; its beginning shows the format.
+    """Read a file of completions; the format is recognised from the contents.
 
     Args:
         path: The file.
         columns: Other names of the columns in `PLAIN_COLUMNS`, such as `{"completion": "response"}`.
 
     Raises:
-        UnknownNameError: If `columns` names something else.
-        DataError: If it is of no known format or holds no completions, or a row has no completion or no problem.
-        InvalidArgumentError: If no known format has its suffix.
-        OSError: If it can't be read.
+        UnknownNameError: If `columns` has a name that is not in `PLAIN_COLUMNS`.
+        DataError: If the file has no known format or holds no completions, or a row has no completion or no problem.
+        InvalidArgumentError: If no known format has the file's suffix.
+        OSError: If the file can't be read.
     """
     for name in columns or {}:
         if name not in PLAIN_COLUMNS:
@@ -68,7 +68,7 @@ def read_completions(path: Path, columns: Mapping[str, str] | None = None) -> li
 
 
 def _renamed(rows: Sequence[rlvr_envs.Row], columns: Mapping[str, str]) -> list[tuple[str, dict[str, Any]]]:
-    """The position and the values of each row, with the renamed columns under the names of plain rows."""
+    """The position and values of each row, with renamed columns under their default names."""
     for row in rows:
         if missing := [column for column in columns.values() if column not in row.values]:
             raise row.error(f"no column {missing[0]!r}; it has {sorted(row.values)}")
@@ -168,13 +168,13 @@ def _inspect_archive(path: Path) -> list[tuple[str, dict[str, Any]]]:
 
 
 def _inspect_log(path: Path) -> list[tuple[str, dict[str, Any]]]:
-    """The samples of a log in one JSON object; empty for a file of rows."""
+    """The samples of a log that is one JSON object; empty for a file of rows."""
     if path.suffix != ".json":
         return []
     try:
         content = json.loads(path.read_bytes())
     except (ValueError, RecursionError):
-        return []  # lines, or damaged, which the reader of lines reports
+        return []  # a file of lines, or a damaged file, which the reader of lines reports
     if not isinstance(content, Mapping) or any(column in content for column in _READERS):
         return []
     if not isinstance(samples := content.get("samples"), list):
@@ -194,14 +194,14 @@ def _samples(path: Path, samples: list[tuple[str, Any]]) -> list[tuple[str, dict
 
 
 def message_text(choice: object, source: str) -> str:
-    """The text of a choice's message, as OpenAI's protocol has it.
+    """The text of the message in a choice of OpenAI's protocol.
 
     Raises:
         DataError: If the choice has no text.
     """
     message = choice.get("message") if isinstance(choice, Mapping) else None
     content = message.get("content") if isinstance(message, Mapping) else None
-    if isinstance(content, list):  # parts, whose text is the answer
+    if isinstance(content, list):  # a list of parts; their texts are the answer
         content = "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
     return _text(content, source)
 

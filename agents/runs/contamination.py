@@ -1,6 +1,6 @@
 """How much of an evaluation's problems occurs in training data: overlap of word n-grams.
 
-A problem is counted as contaminated by the share of its n-grams that occur in any training text (Brown et al. 2020,
+A problem counts as contaminated depending on the share of its n-grams that occur in any training text (Brown et al. 2020,
 arXiv:2005.14165, appendix C, with n = 13). A problem of at most n words is contaminated if it is a whole training text.
 """
 
@@ -14,7 +14,7 @@ from typing import Annotated
 from verifiers import AtLeast, Problem, checked
 
 NGRAM = 13
-"""Words of an n-gram."""
+"""Default number of words in an n-gram."""
 _WORD = re.compile(r"\w+", re.UNICODE)
 
 
@@ -24,11 +24,11 @@ class Overlap:
 
     problem_id: str
     share: float
-    """Share of its n-grams that occur there, from 0 to 1."""
+    """Share of the problem's n-grams that occur in the training texts, from 0 to 1."""
     example: str
-    """An n-gram that occurs there; empty if none does."""
+    """An n-gram of the problem that occurs in the training texts; empty if none does."""
     whole: bool
-    """Whether the prompt has no more words than an n-gram, so that it is looked for as a whole."""
+    """Whether the prompt has at most as many words as an n-gram, so that the whole prompt is searched for."""
 
 
 def text_of(problem: Problem) -> str:
@@ -44,12 +44,12 @@ def overlaps(
 ) -> list[Overlap]:
     """Find the n-grams of each problem in training texts.
 
-    Case, punctuation and spacing do not count. Memory holds only the evaluated n-grams; the training texts are read once.
+    Case, punctuation and spacing are ignored. Only the evaluated n-grams are kept in memory; the training texts are read once.
 
     Args:
         training: Texts.
-        evaluated: Problems, whose prompts are looked for.
-        words: Words of an n-gram, at least 2.
+        evaluated: Problems whose prompts are searched for.
+        words: Number of words in an n-gram, at least 2.
 
     Raises:
         InvalidArgumentError: If there are fewer than 2 words in an n-gram.
@@ -74,7 +74,7 @@ def _words(text: str) -> list[str]:
 
 
 def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Every run of so many words; all words together if there are no more."""
+    """Every sequence of this many consecutive words; all words together if there are no more than this."""
     if len(tokens) <= words:
         return iter([tuple(tokens)] if tokens else [])
     return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

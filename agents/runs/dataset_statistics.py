@@ -19,28 +19,28 @@ from verifiers.unit_tests import AssertTests, CallTests, DeferredTests, StdioTes
 
 QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "max": 1.0}
 _SHOWN = 5
-"""Number of problems that are named for each kind of fault."""
+"""Maximum number of problems that are named for each kind of fault."""
 _MOST_VALUES = 12
-"""Number of values of a column up to which each is counted; beyond it numbers get quantiles, and texts the most frequent
-ones."""
+"""Maximum number of different values of a column that are all counted; with more, quantiles are given for numbers, and the most
+frequent values for texts."""
 _LEVELS = ("difficulty", "level", "rating")
-"""Texts that the name of a column of levels contains."""
+"""Texts that mark a column of levels if its name contains one of them."""
 _PROBE = "The answer is \\boxed{0}."
 """A completion that makes a verifier read the reference."""
 _CHUNK = 256
 
 
 class DatasetStatistics:
-    """Counts the contents of a data set, problem by problem, and keeps no problem."""
+    """Counts the contents of a data set, problem by problem, without keeping the problems."""
 
     def __init__(self, measure: Callable[[Problem], int], unit: str, verifier: Verifier, verifier_name: str) -> None:
-        """Begin with nothing.
+        """Begin with empty counts.
 
         Args:
-            measure: The length of a problem's prompt.
+            measure: Returns the length of a problem's prompt.
             unit: The unit of that length: `"characters"` or `"tokens"`.
-            verifier: Reads the references, and so finds those that can't be read.
-            verifier_name: Its name, which decides how the kinds of text are distinguished.
+            verifier: Reads the references, to find those that can't be read.
+            verifier_name: The verifier's name, which determines how kinds of text are distinguished.
         """
         self._measure, self._unit = measure, unit
         self._verifier, self._verifier_name = verifier, verifier_name
@@ -54,7 +54,7 @@ class DatasetStatistics:
         self._without_gold = 0
 
     def add(self, problems: Sequence[Problem]) -> None:
-        """Count these problems."""
+        """Add problems to the counts."""
         for start in range(0, len(problems), _CHUNK):
             chunk = problems[start : start + _CHUNK]
             for problem in chunk:
@@ -90,7 +90,7 @@ class DatasetStatistics:
                 self._faults["unreadable_references"].append((problem.id, str(reason)))
 
     def _read_tests(self, problem: Problem) -> str:
-        """The kind of a problem's tests; takes note of a problem without tests, or whose tests can't be made."""
+        """Return the kind of a problem's tests; record a problem without tests, or whose tests can't be made."""
         reference = problem.reference
         try:
             tests = reference.load() if isinstance(reference, DeferredTests) else reference
@@ -124,7 +124,7 @@ def _digest(text: str) -> bytes:
 
 
 def _reference_text(reference: object) -> str:
-    """The same text for equal references; tests that are not loaded say by a digest what they are."""
+    """A text that is the same for equal references; tests that are not loaded are identified by a digest."""
     return str(getattr(reference, "digest", None) or repr(reference))
 
 
@@ -154,7 +154,7 @@ def _distribution(values: Sequence[object]) -> dict[str, Any]:
 
 
 def _in_order(pairs: Sequence[tuple[object, int]]) -> Iterator[tuple[object, int]]:
-    """Numbers by size, anything else by frequency."""
+    """Sort numbers by size; leave other values sorted by frequency."""
     if all(isinstance(value, int | float) for value, _ in pairs):
         return iter(sorted(pairs))
     return iter(pairs)

@@ -1,4 +1,4 @@
-"""Pairs of models that are compared as their problems are drawn, until each pair is decided."""
+"""Compares pairs of models as their problems are drawn, until each pair is decided."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from verifiers.statistics import LEVEL
 
 @dataclass(frozen=True)
 class Rules:
-    """When a pair is decided."""
+    """Rules for when a pair is decided."""
 
     margin: float = 0.0
-    """Differences of less than this are practically equal."""
+    """Models whose scores differ by less than this are practically equal."""
     max_error_share: float = MAX_ERROR_SHARE
-    """Share of problems on which one of the two has no score, above which nothing is decided."""
+    """Largest share of problems on which one of the two models has no score; above it nothing is decided."""
     order_seed: int = 0
     """Seed of the order in which problems are drawn."""
     largest_cluster: int | None = None
-    """Number of problems of the largest cluster; None for the largest among those that were drawn."""
+    """Number of problems of the largest cluster; None for the largest cluster among the problems drawn."""
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class PairDecision:
     first: str
     second: str
     comparison: SequentialComparison
-    """The second's score minus the first's."""
+    """The second model's score minus the first model's."""
     excluded: int
-    """Number of problems on which one of the two has no score."""
+    """Number of problems on which one of the two models has no score."""
     rules: Rules
 
     @property
@@ -48,7 +48,7 @@ class PairDecision:
 
     @property
     def decision(self) -> str | None:
-        """`"better"`, `"worse"` or `"equal"`, for the second; None if nothing is decided."""
+        """Whether the second model is `"better"`, `"worse"` or `"equal"`; None if nothing is decided."""
         return None if self.too_many_errors else self.comparison.decision
 
     def __str__(self) -> str:
@@ -69,18 +69,18 @@ class PairDecision:
 
 
 def decide_pairs(runs: Sequence[RecordedRun], rules: Rules, names: Sequence[str] | None = None) -> list[PairDecision]:
-    """Compare each two runs on the problems that both were asked, in the order in which they are drawn.
+    """Compare every two runs on the problems that both answered, in the order in which problems are drawn.
 
-    The probability that any decision is wrong is at most 5 %, over all pairs and all looks, if the runs asked the first
-    problems of this order: runs with this `order_seed`, or of a whole data set.
+    The probability that any decision is wrong is at most 5 %, over all pairs and all looks, if the runs answered the first
+    problems of this order, as do runs with this `order_seed`, or runs on a whole data set.
 
     Args:
-        runs: Two or more.
-        rules: When a pair is decided.
+        runs: Two or more runs.
+        rules: Rules for when a pair is decided.
         names: Names of the runs; None for their folders.
 
     Raises:
-        DataError: If a run has two problems with one id, or two runs share no problem.
+        DataError: If a run has two problems with the same id, or two runs share no problem.
         InvalidArgumentError: If a score is not from 0 to 1.
     """
     pairs = list(itertools.combinations(range(len(runs)), 2))

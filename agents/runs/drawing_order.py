@@ -1,4 +1,4 @@
-"""The order in which problems are drawn, so that any first part is a random sample, and which problems belong together."""
+"""The order in which problems are drawn, of which any first part is a random sample, and the problems that belong together."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from verifiers import InvalidArgumentError, Problem
 
 
 def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], seed: int) -> list[str]:
-    """Problems in a random order that follows from the seed and their names alone, with each cluster kept together.
+    """Problems in a random order that depends only on the seed and their ids, with each cluster kept together.
 
-    Problems that are left out, or come later, change nothing about the order of the others.
+    Leaving out or adding problems does not change the order of the others.
 
     Args:
-        problems: Their ids.
-        clusters: The cluster of each, by its id.
+        problems: The problems' ids.
+        clusters: The cluster of each problem, by its id.
         seed: Seed of the order.
     """
     return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
@@ -28,7 +28,7 @@ def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) ->
     """The indices of a data set's problems in drawing order, and their clusters in the same order.
 
     Raises:
-        InvalidArgumentError: If two problems have one id, or one does not have the column.
+        InvalidArgumentError: If two problems have the same id, or a problem does not have the column.
     """
     cluster = cluster_by(column)
     clusters: dict[str, Hashable] = {}
@@ -45,10 +45,10 @@ def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) ->
 
 
 def cluster_by(column: str | None) -> Callable[[Problem | None], str | None]:
-    """A function that returns the cluster of a problem: its value in a column of the data set, or with None its prompt.
+    """A function that returns the cluster of a problem: its value in a column, or by its prompt if `column` is None.
 
     Args:
-        column: A key of the problems' metadata. The function raises `InvalidArgumentError` for a problem without it.
+        column: A key of the problems' metadata. The function raises `InvalidArgumentError` for a problem without this key.
     """
     return problem_cluster if column is None else lambda problem: _in_column(problem, column)
 
@@ -65,7 +65,7 @@ def _in_column(problem: Problem | None, column: str) -> str | None:
 
 
 def whole_clusters(clusters: Sequence[Hashable], problems: int) -> int:
-    """The number of problems, at least this many of a sequence, after which no cluster is cut in two."""
+    """The smallest number of problems, at least `problems`, at which the sequence can be cut without splitting a cluster."""
     while 0 < problems < len(clusters) and clusters[problems] == clusters[problems - 1]:
         problems += 1
     return min(problems, len(clusters))

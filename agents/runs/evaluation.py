@@ -1,4 +1,4 @@
-"""`Evaluation`: the results of an evaluation, with the uncertainty of each figure."""
+"""`Evaluation`: the results of an evaluation, with the uncertainty of each number."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from verifiers import Outcome
 from verifiers.statistics import Interval, rerun_error, score_interval
 
 MOST_ERRORED = 0.01
-"""Share of errored samples above which an evaluation has a warning."""
+"""Share of errored samples above which an evaluation gives a warning."""
 
 MAX_ERROR_SHARE = 0.1
 """Share of errored samples above which an evaluation has failed: its score covers too few of the problems."""
@@ -32,7 +32,7 @@ class Evaluation:
 
     problems: int
     distinct: int
-    """Number of distinct problems: those with equal prompts are one cluster in every interval."""
+    """Number of distinct problems: problems with equal prompts are one cluster in every interval."""
     samples: int
     """Number of completions for each problem."""
     score: float
@@ -43,9 +43,9 @@ class Evaluation:
     approximate: bool
     """Whether too few problems make the interval approximate; see `verifiers.statistics.Interval`."""
     rerun_error: float | None
-    """Standard error of the score over re-runs with other samples of the same problems; None if no problem has two."""
+    """Standard error of the score over re-runs with other samples of the same problems; None if no problem has two samples."""
     bounds: tuple[float, float]
-    """The score if all errored samples were scored 0, and if all were scored 1."""
+    """The score if all errored samples had the score 0, and if all had the score 1."""
     outcomes: dict[str, int]
     truncated: int
     verifier_errors: int
@@ -58,15 +58,15 @@ class Evaluation:
     rows: tuple[Sample, ...]
     """All samples, ordered by problem and sample, including those read from a resumed record."""
     pass_at: tuple[AtK, ...] = ()
-    """pass@k for each k that was asked for."""
+    """pass@k for each requested k."""
     applied: dict[str, int] = field(default_factory=dict)
-    """Number of samples by the part that decided, of a `hybrid` or `first` verifier; empty for others."""
+    """Number of samples by the part of a `hybrid` or `first` verifier that decided; empty for other verifiers."""
     maj_at: tuple[AtK, ...] = ()
-    """maj@k for each k that was asked for."""
+    """maj@k for each requested k."""
     trajectories: tuple[Trajectory, ...] = ()
-    """The episodes that were played, in the same order, without those of a resumed record."""
+    """The episodes that were played, in the same order as `rows`, without those of a resumed record."""
     search: Mapping[str, Any] | None = None
-    """The search that found the samples, as its manifest; None if each was sampled once."""
+    """Manifest of the search that found the samples; None if each was sampled once."""
 
     def __str__(self) -> str:
         low, high = self.interval
@@ -101,36 +101,36 @@ class Evaluation:
 
     @property
     def errored(self) -> int:
-        """Number of samples that say nothing about the policy: their verifier broke, or their request failed."""
+        """Number of samples that are no evidence about the policy: their verifier broke, or their request failed."""
         return self.verifier_errors + self.failed_requests
 
     def has_failed(self, max_error_share: float = MAX_ERROR_SHARE) -> bool:
-        """Whether more than this share of the samples has no score, or none has one."""
+        """Whether more than this share of the samples has no score, or no sample has a score."""
         return self.errored > max_error_share * len(self.rows) or self.errored == len(self.rows)
 
     @property
     def oracle(self) -> bool:
-        """Whether the samples were chosen by the verdicts that score them, so that the score is no accuracy."""
+        """Whether the samples were chosen by the verdicts that score them, so that the score is not an accuracy."""
         return self.search is not None and bool(self.search["oracle"])
 
     @property
     def search_tokens(self) -> int:
-        """Number of tokens that the searches took, with those thrown away."""
+        """Number of tokens that the searches sampled, including discarded ones."""
         return sum(row.search_tokens or 0 for row in self.rows)
 
     @property
     def tokens(self) -> int:
-        """Number of tokens that the policy generated, of all samples."""
+        """Number of tokens that the policy generated in all samples."""
         return sum(row.tokens for row in self.rows)
 
     @property
     def prompt_tokens(self) -> int | None:
-        """Number of tokens that a server has read as prompts; None if no server was asked, or one that does not count."""
+        """Number of prompt tokens that a server read; None if no server was used, or it does not count tokens."""
         return _total([row.prompt_tokens for row in self.rows])
 
     @property
     def cost(self) -> float | None:
-        """The server's charge for the samples, without attempts that were repeated; None without a price or counts."""
+        """The server's charge for the samples, without repeated attempts; None without a price or counts of tokens."""
         return _total([row.cost for row in self.rows])
 
     @property
@@ -189,7 +189,7 @@ def summarize_evaluation(
     votes: Sequence[Sequence[int | None]] = (),
     search: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Summarise `samples` samples for each of `problems` problems; maj@k takes their votes: see `count_votes`."""
+    """Summarise `samples` samples for each of `problems` problems; maj@k needs their votes, see `count_votes`."""
     means, clusters = problem_means(rows), sample_clusters(rows)
     interval = _interval(means, clusters)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
@@ -240,7 +240,7 @@ def _rerun_error(rows: Sequence[Sample]) -> float | None:
 
 
 def problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
-    """The mean score of each problem's samples; those whose verifier broke count as `errored`, or not at all."""
+    """The mean score of each problem's samples; samples without a score count as `errored`, or not at all if it is None."""
     by_problem: dict[int, list[float]] = {}
     for row in rows:
         score = errored if row.score is None else row.score

@@ -14,22 +14,22 @@ The line of a sample has these fields:
 |---|---|
 | `problem`, `problem_id` | the problem's index in the data set, and its id |
 | `sample` | number of the completion among those of its problem, from 0 |
-| `seed` | seed of its sampling |
+| `seed` | seed of the completion's sampling |
 | `prompt` | the problem's prompt: text, or messages with `role` and `content`; the manifest has one fully rendered example |
 | `reference` | the reference answer that the verifier compares with |
 | `completion` | the policy's text |
-| `outcome`, `score`, `answer`, `detail` | of the verdict; null without a completion, as is the score if the verifier broke |
-| `tokens` | number of tokens the policy generated; 0 where a server does not count them |
+| `outcome`, `score`, `answer`, `detail` | fields of the verdict; null without a completion (`score`: if the verifier broke) |
+| `tokens` | number of tokens the policy generated; 0 if a server does not count them |
 | `truncated` | whether the token budget ran out, or the verifier broke |
-| `applied` | the part that decided, of a `hybrid` or `first` verifier; null for others |
+| `applied` | the part of a `hybrid` or `first` verifier that decided; null for other verifiers |
 | `error` | why the verifier broke, or the request for the completion failed; null if neither did |
-| `cluster` | equal for problems that belong together, by default those with equal prompts; null if that is unknown |
-| `prompt_tokens` | number of tokens that its turns were sampled after, added up, as a server counts; null for others |
-| `cost` | what a server charges for the tokens, at the price that was given; null without one, or without counts of tokens |
-| `search_tokens` | number of tokens that the search for it took, with those thrown away; null without a search |
-| `unsupported` | whether it scored 0 because its tests use the program's objects in a way the sandbox does not support |
+| `cluster` | equal for problems that belong together, by default if their prompts are equal; null if unknown |
+| `prompt_tokens` | number of tokens before each turn, summed over the turns, as a server counts them; null without a server |
+| `cost` | a server's charge for the tokens, at the given price; null without a price, or without counts of tokens |
+| `search_tokens` | number of tokens that the search sampled, including discarded ones; null without a search |
+| `unsupported` | whether the score is 0 because the tests use the program's objects in a way the sandbox does not support |
 
-Lines are in the order in which episodes end. A later line of the same problem and sample replaces an errored one. See
+Lines are in the order in which episodes end. A later line of the same problem and sample replaces an earlier, errored line. See
 `agents.runs.files.json_files` for how values without a JSON equivalent are written.
 """
 
@@ -71,43 +71,43 @@ MANIFEST = "manifest.json"
 SAMPLES = "samples.jsonl"
 TABLE = "samples.parquet"
 FORMAT = 1
-"""Version of the record's format, raised by every incompatible change."""
+"""Version of the record's format; every incompatible change raises it."""
 ORACLE_NOTE = "chosen by the verdicts that score them: an upper bound like pass@k, not an accuracy"
 """Note on samples whose search was guided by the verifier of the evaluation."""
 _MAY_GROW = ("problems", "samples")
 _MAY_CHANGE = "engine_args"
-"""Settings whose change only causes a warning, since another machine or engine may need others."""
+"""Setting that may change with only a warning, since another machine or engine may need other values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """The data of one completion that a summary needs; its text is in the record."""
+    """The data of one completion that a summary needs; the completion's text is in the record."""
 
     problem: int
     problem_id: str
     sample: int
     seed: int
     outcome: str | None
-    """None if the environment has no verifier, or there is no completion."""
+    """The verdict's outcome; None if the environment has no verifier, or there is no completion."""
     score: float | None
-    """None if the verifier broke, or the request for the completion failed."""
+    """The score; None if the verifier broke, or the request for the completion failed."""
     answer: str | None
     tokens: int
     truncated: bool
     error: str | None
-    """Why the verifier broke, or the request for the completion failed; None if neither did."""
+    """The reason why the verifier broke or the request for the completion failed; None if neither happened."""
     unsupported: bool
-    """Whether it scored 0 because its tests use the program's objects in a way the sandbox does not support."""
+    """Whether the sample scored 0 because its tests use the program's objects in a way the sandbox does not support."""
     applied: str | None = None
-    """The part that decided, of a `hybrid` or `first` verifier; None for others."""
+    """The part of a `hybrid` or `first` verifier that decided; None for other verifiers."""
     search_tokens: int | None = None
-    """Number of tokens that the search for it took, with those thrown away; None without a search."""
+    """Number of tokens that the search sampled, including discarded ones; None without a search."""
     prompt_tokens: int | None = None
-    """Number of tokens that its turns were sampled after, added up over them, as a server counts them; None for others."""
+    """Number of tokens before each turn, summed over the turns, as a server counts them; None without a server."""
     cost: float | None = None
-    """The server's charge for its tokens; None without a price, or if the server does not count them."""
+    """The server's charge for the sample's tokens; None without a price, or if the server does not count tokens."""
     cluster: str | None = None
-    """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own."""
+    """Equal for samples of problems with equal prompts, see `agents.runs.clusters`; None if the problem is its own cluster."""
 
     @classmethod
     def of(cls, trajectory: Trajectory, *, problem: int, sample: int) -> Sample:
@@ -136,7 +136,7 @@ class Sample:
         tokens: int = 0,
         truncated: bool = False,
     ) -> Sample:
-        """Make the sample of a completion with a verdict; values unknown for completions made elsewhere are 0."""
+        """Make the sample of a completion with a verdict; values that are unknown for completions made elsewhere are 0."""
         errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
         return cls(
             problem=problem,
@@ -155,7 +155,7 @@ class Sample:
 
     @classmethod
     def failed(cls, cause: str, *, problem: int, problem_id: object, sample: int, seed: int) -> Sample:
-        """Make the sample of a request that got no completion, which says nothing about the model."""
+        """Make the sample of a request that got no completion; it is no evidence about the model."""
         return cls(problem, _text(problem_id), sample, seed, None, None, None, 0, False, _text(cause), False)
 
     @classmethod
@@ -163,7 +163,7 @@ class Sample:
         """Read a sample from a line of a record.
 
         Raises:
-            DataError: If a field is missing or of another type.
+            DataError: If a field is missing or has another type.
         """
         added_later = {
             "unsupported": False,
@@ -187,12 +187,12 @@ class Sample:
     def of_problem(
         self, problem: Problem | None, cluster: Callable[[Problem | None], str | None] = problem_cluster
     ) -> Sample:
-        """This sample with the cluster of its problem."""
+        """Return this sample with the cluster of its problem."""
         return replace(self, cluster=cluster(problem))
 
     @property
     def key(self) -> tuple[int, int]:
-        """Problem and sample."""
+        """The numbers of the problem and of the sample."""
         return self.problem, self.sample
 
     @property
@@ -207,13 +207,13 @@ class Sample:
 
 
 class SampledRow(NamedTuple):
-    """A new sample, with the further texts of its record."""
+    """A new sample, with the other data for its record."""
 
     sample: Sample
     completion: str
     verdict: Verdict | None
     trajectory: Trajectory | None = None
-    """Its episode, if it was played token by token."""
+    """The sample's episode, if it was played token by token."""
 
 
 def _text(value: object) -> str:
@@ -233,9 +233,9 @@ def sample_line(
     Args:
         sample: The sample.
         completion: The policy's last turn.
-        verdict: The verdict on it.
+        verdict: The verdict on the completion.
         problem: The problem; None if the environment does not expose its problems.
-        asked: The problem as the policy was asked it, such as in words; None if that is the same.
+        asked: The problem in the form in which the policy got it, such as in words; None if it is the same.
     """
     dialogue = dialogue_of(completion)
     return {
@@ -264,7 +264,7 @@ def sample_line(
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion of a sample's line, with the turns before it in an episode of several turns.
+    """The completion in a sample's line, with the earlier turns of an episode of several turns.
 
     Raises:
         DataError: If the line's dialogue is damaged.
@@ -294,7 +294,7 @@ COLUMNS = tuple(sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None
 
 
 def latest_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """The lines of a file of samples, without those that a later line of the same sample replaces; read one by one.
+    """The lines of a file of samples, read one by one, without lines that a later line of the same sample replaces.
 
     Raises:
         DataError: If a line is damaged.
@@ -312,20 +312,20 @@ def latest_lines(path: Path) -> Iterator[dict[str, Any]]:
 class EvaluationRecord:
     """Records an evaluation as it runs: `evaluate(env, policy, record=EvaluationRecord(folder))`.
 
-    Samples are written as their episodes end, so an evaluation that was interrupted can be continued with `resume=True`. Its
-    samples are then those of an uninterrupted evaluation, up to rounding, since each has its own seed; errored
-    samples are repeated.
+    Samples are written as their episodes end, so an interrupted evaluation can be continued with `resume=True`. Its samples
+    then equal those of an uninterrupted evaluation, up to rounding, since each sample has its own seed. Errored samples are
+    repeated.
 
     Args:
         folder: Folder of the record, created if missing.
         settings: Plain data to add to the manifest, such as the model's name. A record can only be resumed with equal
             settings.
-        resume: Continue the evaluation in the folder, or start it if there is none.
+        resume: Continue the evaluation in the folder, or start one if there is none.
         overwrite: Replace the evaluation in the folder as soon as the new one begins.
 
     Raises:
-        InvalidArgumentError: If the folder is not empty and neither `resume` nor `overwrite` is set, it is not writable, or
-            another process writes this record.
+        InvalidArgumentError: If the folder is not empty and neither `resume` nor `overwrite` is set, the folder is not
+            writable, or another process writes this record.
     """
 
     def __init__(
@@ -366,10 +366,10 @@ class EvaluationRecord:
             raise InvalidArgumentError(f"{self.folder} contains {min(others)} but no evaluation: choose another folder")
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Check some settings of a record that is resumed before the others are known, which may take a model.
+        """Check some settings of a resumed record before the others are known, for which a model may have to load.
 
         Raises:
-            InvalidArgumentError: If it has other settings; the message names one.
+            InvalidArgumentError: If the record has other settings; the message names one of them.
             DataError: If the record is damaged.
         """
         path = self.folder / MANIFEST
@@ -379,13 +379,13 @@ class EvaluationRecord:
             _check_settings(self.folder, {name: before.get(name) for name in wanted}, wanted)
 
     def begin(self, settings: Mapping[str, Any]) -> dict[tuple[int, int], Sample]:
-        """Write the manifest, and return the existing samples by problem and sample; called by `evaluate`.
+        """Write the manifest, and return the existing samples by the numbers of problem and sample; called by `evaluate`.
 
         Args:
             settings: Settings that determine the samples, including the numbers of `problems` and `samples`, which may grow.
 
         Raises:
-            InvalidArgumentError: If the record has other settings; the message names one.
+            InvalidArgumentError: If the record has other settings; the message names one of them.
             DataError: If the record is damaged.
         """
         path = self.folder / MANIFEST
@@ -416,7 +416,7 @@ class EvaluationRecord:
         """Append a sample's line.
 
         Raises:
-            OSError: If it can't be written, as on a full disk; the record then holds all earlier samples.
+            OSError: If the line can't be written, as on a full disk; the record then holds all earlier samples.
         """
         self._lines.write(line)
         self.num_samples += 1
@@ -428,7 +428,7 @@ class EvaluationRecord:
             write_parquet(self.folder / TABLE, COLUMNS, latest_lines(self.folder / SAMPLES))
 
     def close(self) -> None:
-        """Close the files; a folder without samples is removed if it was created here."""
+        """Close the files, and remove a folder that has no samples and was created for this record."""
         self._lines.close()
         if not self.num_samples and self._made:
             (self.folder / MANIFEST).unlink(missing_ok=True)
@@ -458,7 +458,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     """Read a record's manifest.
 
     Raises:
-        DataError: If it has another format, is damaged, or is not a manifest.
+        DataError: If the file has another format, is damaged, or is not a manifest.
     """
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
@@ -485,7 +485,7 @@ def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
 
 
 def _warn_of_changes(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Warn of other versions, hardware, or arguments of the engine; records of earlier releases say no hardware."""
+    """Warn if versions, hardware or engine arguments have changed; records of earlier releases do not have the hardware."""
     changes = [
         change for name in ("versions", "hardware") if name in before for change in differences(before[name], now[name])
     ]

@@ -1,26 +1,26 @@
 """Warnings about failing training, derived from a run's metrics, with advice on what to try.
 
-The warnings are a pure function of the metrics of the steps so far, so a resumed run only has to read them again. A sign is
-looked for in the last `WINDOW` steps, and compared with the first `WINDOW` steps if it is one of change. It is reported when
-it appears, and again only after `WINDOW` steps without it.
+The warnings are a pure function of the metrics of the steps so far, so a resumed run only has to read the metrics again. A sign
+is looked for in the last `WINDOW` steps; a sign of change is found by comparison with the first `WINDOW` steps. A sign is
+reported when it appears, and again only after `WINDOW` steps without it.
 
 | kind | sign |
 |---|---|
 | `reward` | the mean reward is below that of the first steps, by more than `SIGMAS` standard errors of the difference |
-| `gold_reward` | the mean gold score (of `verifiers.with_gold`) is below by as much, and the mean reward is not |
-| `together` | the mean reward under tests that run together with the program has risen by as much, and under others not |
-| `signal` | no reward of the window differs from another, or in most groups none does (`MOST_FLAT`) |
+| `gold_reward` | the mean gold score (of `verifiers.with_gold`) has fallen in this sense, but the mean reward has not |
+| `together` | the mean reward has risen in this sense for tests that run together with the program, not for others |
+| `signal` | all rewards in the window are equal, or in most groups all rewards are equal (`MOST_FLAT`) |
 | `explained_variance` | below `LEAST_EXPLAINED`: the critic predicts returns worse than their mean |
-| `held_out` | no held-out score has risen by half as much as the reward, by more than `SIGMAS` standard errors of that |
-| `entropy` | below a tenth of the first steps', while the rewards still vary at least half as much as then |
+| `held_out` | every held-out score has risen by less than half the rise of the reward, by more than `SIGMAS` standard errors |
+| `entropy` | below a tenth of its first value, while rewards still vary at least half as much as in the first steps |
 | `truncation` | more than `MOST_TRUNCATED` of the completions are cut off, and significantly more than in the first steps |
 | `kl` | above `MOST_KL`, in nats a token: the policy has left its reference |
-| `noise` | in more than `MOST_BY_ERROR` of the groups with a signal, that is likely an error (with a verifier's card) |
+| `noise` | in more than `MOST_BY_ERROR` of the groups with a signal, the signal is likely an error (with a verifier's card) |
 | `clipping` | more than `MOST_CLIPPED` of the tokens are clipped and have no gradient |
 | `nonfinite` | a gradient of the current step was not finite, so that it changed no weight |
 
-Held-out scores are compared with the reward if both are from 0 to 1. Rewards of steps are treated as independent with the
-variance of their window, so that a trend within a window makes the test less sensitive, not more.
+Held-out scores are compared with the reward if both are from 0 to 1. The rewards of steps are treated as independent, with the
+variance of their window, so a trend within a window makes the test less sensitive, not more.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MOST_FLAT = 0.9
 MOST_BY_ERROR = 0.5
 
 _NORMAL = 1.96
-"""Standard errors from a mean to an end of its 95 % interval."""
+"""Number of standard errors from a mean to an end of its 95 % interval."""
 _WATCHED = (
     "reward",
     "gold_reward",
@@ -81,7 +81,7 @@ class HealthWarning:
     step: int
     """The step at which the sign appeared."""
     value: float
-    """The mean of the metric over the last steps; for `"nonfinite"` the share of the step's updates."""
+    """The mean of the metric over the last steps; for `"nonfinite"`, the share of the step's updates that were not finite."""
     text: str
     """Description of the sign, and advice on what to try."""
 
@@ -97,16 +97,16 @@ class Health:
         """Number of observed steps."""
         self._first: dict[str, list[float]] = {name: [] for name in _WATCHED}
         self._last: dict[str, list[float]] = {name: [] for name in _WATCHED}
-        self._held_out: dict[str, tuple[_Estimate, _Estimate]] = {}  # the first and the last of each environment
-        self._evaluated: list[list[float]] = []  # the last rewards at the first evaluation and at the last one
-        self._seen: dict[str, int] = {}  # when each sign was last there
+        self._held_out: dict[str, tuple[_Estimate, _Estimate]] = {}  # the first and last estimate of each environment
+        self._evaluated: list[list[float]] = []  # the last rewards before the first evaluation and before the last
+        self._seen: dict[str, int] = {}  # the step at which each sign was last present
 
     def observe(self, step: int, metrics: Mapping[str, float | None]) -> list[HealthWarning]:
         """Record the metrics of a step, from `Agent.learn` or a run's file, and return new warnings.
 
         Args:
             step: Number of the step.
-            metrics: Values by the names of `agents.learn.metrics`; one that is missing, None or not finite is ignored.
+            metrics: Values by the names of `agents.learn.metrics`; a value that is missing, None or not finite is ignored.
         """
         self.steps += 1
         for name in _WATCHED:
@@ -201,7 +201,7 @@ class Health:
 def _reward_signs(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The first of rewards and gold scores that has fallen from the first window f64[n] to the last."""
+    """The sign that the rewards or, if these have not, the gold scores have fallen from the first window f64[n] to the last."""
     advice = {
         "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
         "epochs and minibatches",
@@ -224,10 +224,10 @@ def _reward_signs(
 def _without_gain(
     step: int, first: NDArray[np.float64], last: NDArray[np.float64], held_out: Sequence[tuple[_Estimate, _Estimate]]
 ) -> Iterator[HealthWarning]:
-    """The sign that the reward f64[n] had risen until the last evaluation, and no held-out score half as much."""
+    """The sign that the reward f64[n] had risen by the last evaluation, but no held-out score by half as much."""
     scale = (*first, *last, *(one.value for pair in held_out for one in pair))
     if min(scale) < 0 or max(scale) > 1:
-        return  # a reward in another unit than the scores
+        return  # the reward has another unit than the scores
     rise, errors = float(last.mean() - first.mean()), (first.var(ddof=1) + last.var(ddof=1)) / WINDOW
     gains = [
         (now.value - start.value, math.sqrt(errors + 4 * (start.error**2 + now.error**2))) for start, now in held_out
@@ -265,7 +265,7 @@ def _truncation(
 def _forged(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that only verdicts that a program can forge get better, from the first window f64[n] to the last."""
+    """The sign that, from the first window f64[n] to the last, only verdicts that a program can forge have improved."""
     together, separate = "contracts/together/reward", "contracts/separate/reward"
     if not {together, separate} <= last.keys():
         return
@@ -310,7 +310,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
 
 
 def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
-    """Advice on groups without a signal: the remedies for groups that are all right and for those all wrong are opposite."""
+    """Advice on groups without a signal: the remedy for groups that are all right is the opposite of that for all wrong."""
     if "frac_all_correct" not in last or "frac_all_wrong" not in last:
         return "Try a larger group_size, a higher temperature, or other problems"
     right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())
@@ -336,7 +336,7 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:
-    """The number of standard errors (Welch) by which the mean of `now` f64[n] is below that of `start`; 0 if it is not."""
+    """The number of standard errors (Welch) by which the mean of `now` f64[n] is below that of `start`; 0 if it is above."""
     difference = float(start.mean() - now.mean())
     if difference <= 0:
         return 0.0

@@ -7,10 +7,10 @@
 | `step`, `env` | number of training steps done, and name of the environment |
 | `first`, `problems`, `samples` | index of the first problem, number of problems, and number of completions of each |
 | `score`, `low`, `high` | mean score and its 95 % interval; null if the verifier broke on every completion |
-| `change`, `change_low`, `change_high` | paired difference from the evaluation before; null for the first |
+| `change`, `change_low`, `change_high` | paired difference from the preceding evaluation; null for the first |
 | `verifier_errors` | number of completions without a score, since the verifier broke |
-| `scores` | mean score of each problem, null for one without any |
-| `confirms` | step of the best checkpoint in the evaluation at the end, on problems that did not choose it; else null |
+| `scores` | mean score of each problem; null for a problem without a score |
+| `confirms` | in the final evaluation, on problems that did not choose the best checkpoint: its step; otherwise null |
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HELD_OUT = "evaluations.jsonl"
 
 @dataclass(frozen=True)
 class StopWhen:
-    """Conditions on the held-out score, the mean over environments; the first that holds ends training.
+    """Conditions on the held-out score (the mean over environments); the first condition that is met ends training.
 
     Raises:
         InvalidArgumentError: If there is no condition, or a number is out of range.
@@ -75,7 +75,7 @@ class HeldOutScore:
         """Read a line.
 
         Raises:
-            DataError: If it is no evaluation.
+            DataError: If the line is not an evaluation.
         """
         names = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(line, dict) or sorted(line) != sorted(names):
@@ -84,7 +84,7 @@ class HeldOutScore:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The numbers for loggers, by name."""
+        """The metrics for loggers, by name."""
         name = f"{'eval' if self.confirms is None else 'eval_best'}/{self.env}"
         columns = ("low", "high", "change", "change_low", "change_high", "verifier_errors")
         named = {name: self.score, **{f"{name}/{column}": getattr(self, column) for column in columns}}
@@ -100,7 +100,7 @@ class HeldOutHistory:
     """The evaluations of a run so far, in order.
 
     Args:
-        path: File to which they are appended; None keeps them in memory alone.
+        path: File to which evaluations are appended; None keeps them only in memory.
     """
 
     def __init__(self, path: Path | None = None) -> None:
@@ -136,12 +136,12 @@ class HeldOutHistory:
         return metrics
 
     def of_step(self, step: int, *, confirms: int | None = None) -> list[HeldOutScore]:
-        """The evaluation after a number of steps; empty if there was none."""
+        """The scores of the evaluation after a number of steps; empty if there was no evaluation."""
         return [score for score in self._scores if score.step == step and score.confirms == confirms]
 
     @property
     def means(self) -> dict[int, float]:
-        """The mean score over environments by step, without confirming evaluations and steps at which one has no score."""
+        """The mean score over environments by step, without confirming evaluations and steps at which a score is missing."""
         by_step: dict[int, list[float | None]] = {}
         for score in self._scores:
             if score.confirms is None:
@@ -154,12 +154,12 @@ class HeldOutHistory:
 
     @property
     def best_step(self) -> int | None:
-        """The step with the highest mean score, the first of equal ones; None without a score."""
+        """The step with the highest mean score, the first if several are equal; None without a score."""
         means = self.means
         return max(means, key=lambda step: (means[step], -step), default=None)
 
     def stop_reason(self, when: StopWhen) -> str | None:
-        """Why training ends with the latest evaluation; None if it goes on."""
+        """The reason why training ends with the latest evaluation; None if training continues."""
         means = list(self.means.values())
         if not means:
             return None
@@ -203,7 +203,7 @@ _Pair = tuple[int, float, float]
 
 
 def _pairs(before: Sequence[float | None], now: Sequence[float | None]) -> list[_Pair]:
-    """The index and the two scores of each problem that has both."""
+    """The index and both scores of each problem that has two scores."""
     both = enumerate(zip(before, now, strict=False))
     return [(index, old, new) for index, (old, new) in both if old is not None and new is not None]
 

@@ -1,7 +1,7 @@
-"""A recorded run as a log of Inspect (`inspect-ai`), which its viewer shows and its library reads.
+"""Writes a recorded run as a log of Inspect (`inspect-ai`), which Inspect's viewer shows and its library reads.
 
-A log is a zip of JSON files. It is written here with the standard library, one sample at a time, so that its size costs no
-memory, and writing it does not need Inspect's 80 packages.
+A log is a zip of JSON files. This module writes it with the standard library, so Inspect's 80 packages are not needed, and one
+sample at a time, so memory does not grow with the log.
 
 | in the log | from the run |
 |---|---|
@@ -9,8 +9,8 @@ memory, and writing it does not need Inspect's 80 packages.
 | `samples/ID_epoch_N.json` | a row: prompt, reference, completion, verdict; the epoch is the sample's number, from 1 |
 | `summaries.json` | the same rows for the viewer's table, with long texts cut |
 
-Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` if its row has them, so
-that the viewer's filter takes `step >= 20 and reward < 1`. A sample whose verifier broke is an error without a `score`.
+Each sample has the scores `outcome` and `score`, and `step`, `length`, `advantage` and `reward` if its row has them, so that
+the viewer's filter accepts `step >= 20 and reward < 1`. A sample whose verifier broke is an error without a `score`.
 
 Completions are other people's text: the header tells the viewer to show everything as plain text (`trust_content`), which
 Inspect does from version 0.3.275 on. Whole numbers beyond 2^53, such as seeds, are text, since JavaScript would round them.
@@ -37,11 +37,11 @@ _HEADER = "header.json"
 _FORMAT = 2
 """Inspect's own version of its format."""
 _WRITER = 1
-"""Version of the layout written here."""
+"""Version of the layout that this module writes."""
 _DATE = (1980, 1, 1, 0, 0, 0)
 """Date of every file in the zip, so that equal runs have equal logs."""
 _COLUMNS = {"step": "step", "tokens": "length", "advantage": "advantage", "reward": "reward"}
-"""Numbers of a row that are scores of their own, and the names of these; `tokens` is a name of the viewer's."""
+"""Columns of a row that become separate scores, and the scores' names; the viewer itself uses the name `tokens`."""
 _METADATA = ("problem", "problem_id", "sample", "seed", "tokens", "truncated", "outcome", "unsupported", "error")
 _COLORS = {
     Outcome.CORRECT: "good",
@@ -50,17 +50,17 @@ _COLORS = {
     Outcome.TIMEOUT: "info",
     Outcome.VERIFIER_ERROR: "muted",
 }
-"""The viewer's colors; `SCORED` has none, since the color of its score says more."""
+"""The viewer's colors; `SCORED` has none, since the color of the score itself is more informative."""
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST_ID = 200
 _LONGEST_SUMMARY = 1000
-"""Characters of a text in the viewer's table."""
+"""Maximum number of characters of a text in the viewer's table."""
 _EXACT = 2**53
-"""Whole numbers up to here are exact in JavaScript."""
+"""Whole numbers up to this one are exact in JavaScript."""
 
 
 def write_inspect_log(run: RecordedRun, path: Path) -> None:
-    """Write a run as an Inspect log, which appears as a whole or stays as it was.
+    """Write a run as an Inspect log, atomically: the file is either complete or unchanged.
 
     Raises:
         DataError: If the run has no samples.
@@ -82,7 +82,7 @@ def write_inspect_log(run: RecordedRun, path: Path) -> None:
 
 
 def is_log_of(path: Path, run: RecordedRun) -> bool:
-    """Whether a file is the log that `write_inspect_log` made of a run; False of a run that may still change."""
+    """Whether a file is the log that `write_inspect_log` made from a run; always False for a run that may still change."""
     if not run.manifest.get("finished") or not zipfile.is_zipfile(path):
         return False
     try:
@@ -108,7 +108,7 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
-    """The distinct id and epoch of each row: problems with equal ids differ by their index."""
+    """A distinct pair of id and epoch for each row; problems with equal ids are distinguished by their index."""
     names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []
@@ -121,7 +121,7 @@ def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
             while name in last:
                 name += "'"
             names[problem] = name
-        sample = 0 if "step" in row else row["sample"]  # in training it counts the episodes of a step
+        sample = 0 if "step" in row else row["sample"]  # in training, `sample` counts the episodes of a step
         last[name] = max(sample, last.get(name, 0)) + 1
         keys.append((name, last[name]))
     return keys
@@ -156,7 +156,7 @@ def _summary(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
 
 
 def _ran_out(row: RecordLine) -> bool:
-    """Whether the policy's budget ended the completion."""
+    """Whether the token budget ended the completion."""
     return bool(row["truncated"]) and row["error"] is None
 
 
@@ -174,7 +174,7 @@ def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
 
 
 def _turns(row: RecordLine, answer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The turns after the prompt, as Inspect's messages; in an episode of one turn the answer alone."""
+    """The turns after the prompt, as Inspect's messages; in an episode of one turn, only the answer."""
     dialogue = row.get("dialogue")
     if not isinstance(dialogue, list):
         return [answer]
@@ -185,7 +185,7 @@ def _turns(row: RecordLine, answer: Mapping[str, Any]) -> list[Mapping[str, Any]
 
 
 def _messages(prompt: object) -> list[dict[str, Any]]:
-    """A prompt as Inspect's messages; a role that it does not know is the user's, with the role itself beside it."""
+    """Convert a prompt to Inspect's messages; a role unknown to Inspect becomes `user`, with the original as metadata."""
     if prompt is None:
         return []
     if isinstance(prompt, str):
@@ -200,7 +200,7 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
 
 
 def _beside(message: object) -> dict[str, Any]:
-    """The fields of a message beside its text: calls and thoughts of the policy, the call that a tool answers."""
+    """The fields of a message in addition to its text: calls and thoughts of the policy, or the call that a tool answers."""
     if not isinstance(message, dict):
         return {}
     calls = message.get("calls") or []
@@ -214,7 +214,7 @@ def _beside(message: object) -> dict[str, Any]:
 
 
 def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
-    """A call as Inspect's viewer shows it; arguments that are no object are shown as a parsing error."""
+    """A call in the form that Inspect's viewer shows; arguments that are not an object become a parsing error."""
     try:
         arguments = json.loads(call["arguments"])
     except ValueError:
@@ -229,11 +229,11 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
 
 
 def _scores(row: RecordLine) -> dict[str, Any]:
-    """The scores by name; the first, from which the viewer takes the answer, has the rest of the verdict."""
+    """The scores by name; the first score, from which the viewer takes the answer, also has the rest of the verdict."""
     scores = {} if row["outcome"] is None else {"outcome": row["outcome"]}
     scores |= {"score": row["score"]} if _is_number(row["score"]) else {}
     for column, name in _COLUMNS.items():
-        known = column != "tokens" or row["tokens"]  # 0 where the completion was made elsewhere
+        known = column != "tokens" or row["tokens"]  # 0 if the completion was made elsewhere
         scores |= {name: row[column]} if known and _is_number(row.get(column)) else {}
     values: dict[str, Any] = {name: {"value": value} for name, value in scores.items()}
     if values:
@@ -255,7 +255,7 @@ def _as_text(value: object) -> str:
 
 
 def _exact(value: Any) -> Any:
-    """Give plain data with whole numbers that JavaScript would round as text."""
+    """Return plain data in which whole numbers that JavaScript would round are text."""
     if isinstance(value, dict):
         return {name: _exact(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -264,7 +264,7 @@ def _exact(value: Any) -> Any:
 
 
 def _cut(value: Any) -> Any:
-    """Give plain data with long texts cut."""
+    """Return plain data with long texts cut."""
     if isinstance(value, dict):
         return {name: _cut(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -321,7 +321,7 @@ def _spec(run: RecordedRun, problems: list[str], epochs: int) -> dict[str, Any]:
 
 
 def _run_metadata(run: RecordedRun) -> dict[str, Any]:
-    """The manifest, and the log's format; equal ones are logs of equal runs."""
+    """The manifest and the log's format; logs for which these are equal are of equal runs."""
     metadata: dict[str, Any] = _exact(plain({"log": _WRITER, "run": run.name, **run.manifest}))
     return metadata
 

@@ -1,4 +1,4 @@
-"""Verdicts on existing completions: those made elsewhere, and those of a run by another verifier."""
+"""Verdicts on existing completions: on completions made elsewhere, and on those of a run by another verifier."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def match_problems(
     """Return for each completion the problem that it answers, and its number among that problem's samples, in order.
 
     Args:
-        completions: In the order of their file.
+        completions: The completions, in the order of their file.
         dataset: The problems.
 
     Raises:
-        DataError: If a completion names a problem that is not there, or a question that several have, or if completions whose
-            positions name their problems have the questions of others beside them.
+        DataError: If a completion names a problem that does not exist, or a question that several problems have; or if
+            positions identify the problems, but a column holds questions of other problems.
     """
     _check_positions(completions, dataset)
     by_id: dict[str, int] | None = None
@@ -78,7 +78,7 @@ def _by_question(dataset: rlvr_envs.Dataset) -> dict[str, list[int]]:
 
 
 def _check_positions(completions: Sequence[ExternalCompletion], dataset: rlvr_envs.Dataset) -> None:
-    """Refuse completions that name no problem if a column of their file has the questions in another order."""
+    """Refuse completions that don't name their problems if a column of the file holds the questions in another order."""
     if not any(completion.unread for completion in completions):
         return
     by_question = _by_question(dataset)
@@ -98,7 +98,7 @@ def judge(
     dataset: rlvr_envs.Dataset,
     verifier: Verifier,
 ) -> Iterator[tuple[Sample, RecordLine]]:
-    """Judge completions, and give each as a sample and as the line of a record."""
+    """Judge completions, and yield each as a sample and as a line of a record."""
     for start in range(0, len(placed), CHUNK):
         chunk = placed[start : start + CHUNK]
         problems = [dataset[index] for index, _, _ in chunk]
@@ -122,11 +122,11 @@ class Flip:
 def rejudge(
     run: RecordedRun, dataset: rlvr_envs.Dataset, verifier: Verifier, advance: Callable[[int], None] = lambda done: None
 ) -> tuple[list[Flip], list[Verdict]]:
-    """Judge a run's completions by another verifier.
+    """Judge a run's completions with another verifier.
 
     Args:
-        run: The run, whose rows hold completions; rows without one, because the request failed, are skipped.
-        dataset: The problems it was run on.
+        run: The run; its rows without a completion, because the request failed, are skipped.
+        dataset: The problems of the run.
         verifier: The other verifier.
         advance: Called with the number of completions done.
 
@@ -153,7 +153,7 @@ def rejudge(
 
 
 def with_clusters(run: RecordedRun, dataset: rlvr_envs.Dataset, column: str) -> RecordedRun:
-    """The run with the clusters of its problems by a column of their data set.
+    """The run, with its problems clustered by a column of their data set.
 
     Raises:
         DataError: If the data set's problems are not those of the run.

@@ -1,7 +1,7 @@
 """A leaderboard: recorded evaluations of several models or agents on several environments, with intervals.
 
-The unit of an interval is the problem, or the seed if an agent was trained with several: problems show how exact the score of
-one model is, and seeds how much the algorithm's models differ.
+The unit of an interval is the problem, or the seed if an agent was trained with several seeds. Intervals over problems show how
+exact one model's score is; intervals over seeds show how much an algorithm's models differ.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class LeaderboardCell:
     """The score of one row of the leaderboard on one environment."""
 
     name: str
-    """The model, or the agent."""
+    """Name of the model or the agent."""
     environment: str
     runs: tuple[RecordedRun, ...]
-    """Its evaluations, one for each training seed; a single one for a model."""
+    """The evaluations, one for each training seed of an agent; a single one for a model."""
 
     @property
     def scores(self) -> list[float]:
-        """The mean over problems of each run.
+        """The mean score over problems, for each run.
 
         Raises:
             DataError: If a run has no scored problem.
@@ -48,12 +48,12 @@ class LeaderboardCell:
 
     @property
     def score(self) -> float:
-        """The mean over runs."""
+        """The mean score over runs."""
         return float(np.mean(self.scores))
 
     @property
     def interval(self) -> statistics.Interval:
-        """Over the problems of a single run, else over runs by Student's distribution, unless all runs score the same."""
+        """The interval over a single run's problems, or over several runs by Student's t unless their scores are equal."""
         if len(self.runs) > 1:
             interval = statistics.mean_interval(self.scores)
             return interval if math.isfinite(interval.low) else statistics.score_interval(self.scores)
@@ -67,12 +67,12 @@ class LeaderboardCell:
 
     @property
     def distinct(self) -> int:
-        """Number of distinct ones among these: problems with equal prompts are one cluster."""
+        """Number of distinct problems among these: problems with equal prompts are one cluster."""
         return len(set(paired_clusters(self.runs, list(self.runs[0].problem_scores()))))
 
     @property
     def errored(self) -> int:
-        """Samples without a score, which are left out."""
+        """Number of samples without a score, which are left out."""
         return sum(run.errored for run in self.runs)
 
     def summary(self) -> dict[str, Any]:
@@ -106,13 +106,13 @@ class LeaderboardCell:
 
 
 def tokens_per_sample(cells: Sequence[LeaderboardCell]) -> float | None:
-    """The mean number of tokens of a sample, with those of a search; None if no tokens were counted."""
+    """The mean number of tokens of a sample, including those of a search; None if no tokens were counted."""
     counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
     return float(np.mean(counts)) if any(counts) else None
 
 
 def cost_per_sample(cells: Sequence[LeaderboardCell]) -> float | None:
-    """The mean of what a server charges for a sample; None unless every cell has samples with a price."""
+    """The mean charge of a server for a sample; None unless every cell has samples with a known cost."""
     costs = [[row.get("cost") for run in cell.runs for row in run.rows] for cell in cells]
     known = [[cost for cost in own if cost is not None] for own in costs]
     return float(np.mean(np.concatenate(known))) if known and all(known) else None
@@ -122,17 +122,17 @@ COSTS: dict[str, Callable[[Sequence[LeaderboardCell]], float | None]] = {
     "tokens per sample": tokens_per_sample,
     "cost per sample": cost_per_sample,
 }
-"""The costs that stand beside a score, by their headings."""
+"""The costs that are shown with a score, by their headings."""
 
 
 @dataclass(frozen=True)
 class Leaderboard:
-    """All cells, every name on every environment."""
+    """A leaderboard: the cells of every name on every environment."""
 
     title: str
     cells: Sequence[LeaderboardCell]
     decisions: Mapping[str, Sequence[PairDecision]] = field(default_factory=dict)
-    """Decisions of comparisons that stopped as soon as they were decided, by environment; they replace fixed tests."""
+    """By environment, the decisions of comparisons that stopped as soon as they were decided; they replace fixed tests."""
 
     @property
     def environments(self) -> list[str]:
@@ -141,16 +141,16 @@ class Leaderboard:
 
     @property
     def costs(self) -> list[str]:
-        """The headings of the costs that are known of some cell."""
+        """The headings of the costs that are known for at least one cell."""
         return [name for name, measure in COSTS.items() if any(measure([cell]) is not None for cell in self.cells)]
 
     def cost_texts(self, cells: Sequence[LeaderboardCell]) -> list[str]:
-        """What these cells cost, for each heading of `costs`."""
+        """The costs of these cells as texts, one for each heading of `costs`."""
         values = [COSTS[name](cells) for name in self.costs]
         return ["–" if value is None else _rounded(value) for value in values]
 
     def ranking(self) -> list[tuple[str, float, list[LeaderboardCell]]]:
-        """Names, their mean over environments, and their cells; the highest mean first."""
+        """Each name with its mean score over environments and its cells; the highest mean first."""
         rows: dict[str, list[LeaderboardCell]] = {}
         for cell in self.cells:
             rows.setdefault(cell.name, []).append(cell)
@@ -158,7 +158,7 @@ class Leaderboard:
         return sorted(ranked, key=lambda row: -row[1])
 
     def sentences(self) -> list[str]:
-        """Each model compared with the first of the ranking, problem by problem, on each environment; or all decisions."""
+        """Comparisons of each model with the first of the ranking, problem by problem, or decisions, for each environment."""
         order = [name for name, _, _ in self.ranking()]
         sentences = []
         for environment in self.environments:

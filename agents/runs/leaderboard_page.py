@@ -1,6 +1,6 @@
-"""A leaderboard as one file of HTML, without scripts and without anything from elsewhere.
+"""A leaderboard as one file of HTML, without scripts and without resources from elsewhere.
 
-All names, prompts and completions are text: nothing in them is mark-up.
+All names, prompts and completions are shown as text: nothing in them acts as mark-up.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from agents.runs.ranks import Better, better_by_decisions, better_by_tests, rank
 from verifiers.statistics import score_interval
 
 _LONGEST = 1500
-"""Characters of a prompt or completion that are shown."""
+"""Maximum number of characters of a prompt or completion that are shown."""
 _STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;max-width:1000px;margin:2em auto;padding:0 1em;color:#1c1c1c;background:#fff}
 table{border-collapse:collapse;margin:.8em 0}th,td{padding:.25em .8em;text-align:right;border-bottom:1px solid #ddd}
@@ -38,7 +38,7 @@ _PAGE = """<!doctype html>
 
 
 def leaderboard_page(board: Leaderboard) -> str:
-    """The page of a leaderboard: ranks, cost beside score, pass@k, each environment, and what determined the samples."""
+    """The page of a leaderboard: ranks, costs and scores, pass@k, each environment, and the settings behind the samples."""
     parts = [
         f"<h1>{shown(board.title)}</h1>",
         _overall(board),
@@ -100,10 +100,10 @@ def _environment(board: Leaderboard, environment: str) -> str:
 
 
 def _better(board: Leaderboard, environments: Sequence[str]) -> list[Better] | None:
-    """Which models are shown to be better on some environments; None if no test holds."""
+    """The pairs of models of which one is shown to be better on these environments; None if no test is valid."""
     chosen = [cell for cell in board.cells if cell.environment in environments]
     if any(len(cell.runs) > 1 for cell in chosen):
-        return None  # of agents the unit is the training seed
+        return None  # for agents, the unit is the training seed
     if any(environment in board.decisions for environment in environments):
         return better_by_decisions(board.decisions[environments[0]]) if len(environments) == 1 else None
     runs: dict[str, list[Any]] = {}
@@ -131,7 +131,7 @@ def _bar(score: float) -> str:
 
 
 def _draws(cell: LeaderboardCell) -> int:
-    """The fewest samples of a problem."""
+    """The smallest number of samples of any problem."""
     return min((sum(row["problem"] == first for row in cell.runs[0].rows) for first in _firsts(cell)), default=0)
 
 
@@ -140,7 +140,7 @@ def _firsts(cell: LeaderboardCell) -> list[int]:
 
 
 def _pass_curve(cell: LeaderboardCell) -> Line:
-    """pass@k at powers of two, with intervals over problems, of a single run."""
+    """pass@k of a single run at powers of two, with intervals over problems."""
     samples, most = cell.runs[0].samples(), _draws(cell)
     points, ranges = [], []
     for k in sorted({2**power for power in range(most.bit_length())} | {most}) if most else ():
@@ -153,7 +153,7 @@ def _pass_curve(cell: LeaderboardCell) -> Line:
 
 
 def _example(cells: Sequence[LeaderboardCell]) -> str:
-    """Each model's completion of the first problem that all have, to be unfolded."""
+    """Each model's completion of the first problem that all models have, in a part to unfold."""
     by_model = [(cell.name, {row["problem_id"]: row for row in reversed(cell.runs[0].rows)}) for cell in cells]
     asked_ids = (row["problem_id"] for row in cells[0].runs[0].rows)
     common = next((name for name in asked_ids if all(name in rows for _, rows in by_model)), None)
@@ -174,7 +174,7 @@ def _long(value: object) -> str:
 
 
 def _determined(board: Leaderboard) -> str:
-    """The settings and versions of each evaluation, to be unfolded."""
+    """The settings and versions of each evaluation, in parts to unfold."""
     parts = []
     for cell in board.cells:
         for run in cell.runs:
@@ -192,7 +192,7 @@ def _determined(board: Leaderboard) -> str:
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
-    """A table of cells that are HTML already."""
+    """A table whose cells are already HTML."""
     head = "".join(f"<th>{cell}</th>" for cell in header)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

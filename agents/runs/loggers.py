@@ -1,7 +1,7 @@
-"""Destinations of a run's metrics besides its `metrics.jsonl`: TensorBoard, Weights & Biases, trackio, or a logger of your own.
+"""Destinations of a run's metrics in addition to `metrics.jsonl`: TensorBoard, Weights & Biases, trackio, or your own logger.
 
-A logger has the two methods of `MetricLogger`. One that fails while a run goes on is warned about once and gets no more
-metrics: the run continues, and its `metrics.jsonl` has them all. The config that loggers get has no secrets.
+A logger has the two methods of `MetricLogger`. If a logger fails during a run, there is one warning, and it gets no more
+metrics; the run continues, and its `metrics.jsonl` has all metrics. The config that loggers get has no secrets.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from agents.runs.files.json_files import plain
 from verifiers import InvalidArgumentError, RLVRError, missing_dependency, redacted, unknown_name
 
 PROJECT = "rlvr-envs"
-"""Project of a run at Weights & Biases and trackio, unless WANDB_PROJECT or TRACKIO_PROJECT names another."""
+"""Project of a run at Weights & Biases and trackio, unless WANDB_PROJECT or TRACKIO_PROJECT names another project."""
 
 
 class MetricLogger(Protocol):
-    """Takes the metrics of a run; a run closes its loggers."""
+    """Receives the metrics of a run; the run closes its loggers."""
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step, which may be NaN or infinite; a resumed run repeats steps after its checkpoint."""
+        """Record the metrics of a step, which may be NaN or infinite; a resumed run repeats the steps after its checkpoint."""
         ...
 
     def close(self) -> None:
-        """Write the remaining metrics, and release everything."""
+        """Write the remaining metrics, and release all resources."""
         ...
 
 
 @dataclass(frozen=True)
 class LoggedRun:
-    """The description of a run that its loggers get."""
+    """The description of a run for its loggers."""
 
     folder: Path
     config: Mapping[str, Any]
-    """Plain data, without secrets."""
+    """The run's config as plain data, without secrets."""
     first_step: int
     """Number of the first step to be logged."""
     run_id: str
-    """Name of the run at a service, which no other run has; a resumed run keeps its own."""
+    """Unique name of the run at a service; a resumed run keeps its name."""
 
 
 class TensorBoardLogger:
-    """Writes to `tensorboard/` in the run's folder; steps that a resumed run repeats replace the earlier ones."""
+    """Writes to `tensorboard/` in the run's folder; steps that a resumed run repeats replace the earlier records."""
 
     def __init__(self, run: LoggedRun) -> None:
         from torch.utils.tensorboard import SummaryWriter
@@ -64,7 +64,7 @@ class TensorBoardLogger:
         self._writer = SummaryWriter(str(run.folder / "tensorboard"), purge_step=run.first_step)
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step."""
+        """Record the metrics of a step."""
         for name, value in metrics.items():
             self._writer.add_scalar(name, value, step)
 
@@ -76,8 +76,8 @@ class TensorBoardLogger:
 class WandbLogger:
     """Writes to `wandb/` in the run's folder, and to Weights & Biases unless WANDB_MODE is `offline`.
 
-    A resumed run goes on with its run there; if it repeats steps, those already logged stay. Arguments of the command,
-    code and what is printed are not sent, since they may contain secrets.
+    A resumed run continues its run at Weights & Biases; if it repeats steps, the records already logged stay. The command's
+    arguments, code and output are not sent, since they may contain secrets.
     """
 
     def __init__(self, run: LoggedRun) -> None:
@@ -96,7 +96,7 @@ class WandbLogger:
         )
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step."""
+        """Record the metrics of a step."""
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
@@ -107,13 +107,13 @@ class WandbLogger:
 class TrackioLogger:
     """Writes to trackio's local database, in the folder that TRACKIO_DIR names, which `trackio show` reads.
 
-    A resumed run goes on with its run there; steps that it repeats are in it twice.
+    A resumed run continues its run in the database; steps that it repeats are in it twice.
     """
 
     def __init__(self, run: LoggedRun) -> None:
         import trackio
 
-        with contextlib.redirect_stdout(sys.stderr):  # where the output of a command does not go
+        with contextlib.redirect_stdout(sys.stderr):  # standard output is for the command's own output
             self._run = trackio.init(
                 project=os.environ.get("TRACKIO_PROJECT", PROJECT),
                 name=run.run_id,
@@ -123,7 +123,7 @@ class TrackioLogger:
             )
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step."""
+        """Record the metrics of a step."""
         self._run.log(dict(metrics), step=step)
 
     def close(self) -> None:
@@ -137,7 +137,7 @@ class _Entry:
     package: str
     """The package to import."""
     extra: str
-    """The extra of this distribution that installs it."""
+    """The extra of this distribution that installs the package."""
     make: Callable[[LoggedRun], MetricLogger]
 
 
@@ -150,12 +150,12 @@ LOGGERS = {
 
 
 def check_loggers(loggers: Sequence[str | MetricLogger]) -> None:
-    """Check that loggers exist and are installed, before any work.
+    """Check that loggers exist and are installed, before any work is done.
 
     Raises:
         UnknownNameError: If there is no logger of that name.
-        MissingDependencyError: If its package is not installed; the message says how to install it.
-        InvalidArgumentError: If one is given twice, or has no `log` and `close`.
+        MissingDependencyError: If a logger's package is not installed; the message says how to install it.
+        InvalidArgumentError: If a logger is given twice, or has no methods `log` and `close`.
     """
     for logger in loggers:
         if not isinstance(logger, str):
@@ -182,7 +182,7 @@ def open_loggers(loggers: Sequence[str | MetricLogger], run: LoggedRun) -> list[
     """Open loggers for a run.
 
     Raises:
-        InvalidArgumentError: If one can't be started; none is then left open.
+        InvalidArgumentError: If a logger can't be started; no logger is then left open.
     """
     safe = LoggedRun(run.folder, redacted(plain(run.config)), run.first_step, run.run_id)
     with contextlib.ExitStack() as opened:
@@ -207,7 +207,7 @@ def _started(name: str, run: LoggedRun) -> MetricLogger:
 
 
 class TolerantLogger:
-    """Passes metrics on to a logger until that fails, which is a warning rather than an error.
+    """Passes metrics on to a logger until the logger fails; a failure is a warning, not an error.
 
     Args:
         name: The logger's name, for the warning.
@@ -222,7 +222,7 @@ class TolerantLogger:
         self._failed = False
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Take the metrics of a step."""
+        """Record the metrics of a step."""
         if self._failed:
             return
         try:

@@ -1,7 +1,7 @@
-"""Samples as a table that pandas, DuckDB and the hub's viewer read: `samples.parquet`.
+"""Samples as a table that pandas, DuckDB and the hub's viewer can read: `samples.parquet`.
 
-The columns are those of a record's lines. Values that are no text there (messages, references, details) are JSON text here, so
-that every file has one schema.
+The columns are those of a record's lines. Structured values (messages, references, details) become JSON text, so that all files
+have the same schema.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NUMBERS = ("score", "advantage", "cost")
 _FLAGS = ("truncated", "unsupported")
 _TEXTS = "token_texts"
 _ROWS = 1000
-"""Number of rows that are written at once."""
+"""Number of rows to write at once."""
 _LISTS = ("log_probabilities", "token_advantages", "token_scores")
 
 
@@ -31,7 +31,7 @@ def can_write() -> bool:
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as a Parquet file, which appears as a whole or stays as it was; only some rows are in memory at once.
+    """Write rows as a Parquet file, atomically: it is either complete or unchanged. Only some rows are in memory at once.
 
     Raises:
         MissingDependencyError: If pyarrow is not installed.

@@ -1,8 +1,8 @@
 """Curves of training runs, several side by side, as SVG and PNG.
 
-Runs that differ in nothing but their seed and folder are one curve: the mean over seeds, with the 95 % interval of that mean
-(Student's t) as a band. A single run is drawn as it was measured, faintly, under its running mean. Scores on held-out problems
-are drawn as they were measured, and for a single run with their intervals.
+Runs that differ only in their seed and folder form one curve: the mean over seeds, with its 95 % interval (Student's t) as a
+band. For a single run, the measured values are drawn faintly under their running mean. Scores on held-out problems are drawn as
+they were measured, for a single run with their intervals.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from verifiers import DataError, InvalidArgumentError, MissingDataError, missing
 
 Array = NDArray[np.float64]
 STEP = "step"
-"""The horizontal axis of a curve by default."""
+"""The default horizontal axis of a curve."""
 _OF_ONE_RUN = ("seed", "run_folder", "run_id", "resume", "keep", "checkpoint_every", "loggers", "versions", "steps")
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
-"""Distinguishable without red and green (Okabe and Ito 2008)."""
+"""Colours that can be distinguished without telling red from green (Okabe and Ito 2008)."""
 
 
 @dataclass(frozen=True)
@@ -35,29 +35,29 @@ class TrainingCurve:
 
     folder: Path
     setting: str
-    """Everything that decides the run but its seed, as text."""
+    """All settings that determine the run except its seed, as text."""
     label: str
     steps: NDArray[np.int64]
     values: Array
-    """f64[t], NaN where a step has no value."""
+    """f64[t], the metric at each step; NaN if the step has no value."""
     against: Array | None = None
-    """f64[t], the metric that the values are drawn over; None for the step."""
+    """f64[t], the metric on the x axis at each step; None if the x axis is the step."""
     interval: tuple[Array, Array] | None = None
-    """f64[t], the lower and upper ends of the 95 % intervals that held-out scores have; None for other metrics."""
+    """f64[t], the lower and upper ends of the 95 % intervals of held-out scores; None for other metrics."""
 
     @classmethod
     def read(cls, folder: str | Path, metric: str = "reward", against: str = STEP) -> TrainingCurve:
-        """Read a metric of a run that `rlvr train` wrote; the run may still be going on.
+        """Read a metric of a run of `rlvr train`, which may be still running.
 
         Args:
             folder: Folder of the run.
             metric: Name of the metric.
-            against: Name of the metric that it is drawn over, such as kl, or `STEP`.
+            against: Name of the metric on the x axis, such as kl, or `STEP`.
 
         Raises:
             MissingDataError: If the folder holds no run.
             DataError: If no step was logged.
-            UnknownNameError: If no step has the metric; the message offers the nearest.
+            UnknownNameError: If no step has the metric; the message suggests the nearest.
         """
         folder = Path(folder)
         config = read_json(folder / "config.json") if (folder / "config.json").is_file() else None
@@ -67,7 +67,7 @@ class TrainingCurve:
                 "config.json and metrics.jsonl, as rlvr train writes"
             )
         by_step: dict[int, dict[str, Any]] = {}
-        for row in _rows(folder / "metrics.jsonl"):  # an evaluation has a line of its own
+        for row in _rows(folder / "metrics.jsonl"):  # an evaluation has its own line
             by_step[row["step"]] = by_step.get(row["step"], {}) | row
         if not by_step:
             raise DataError(f"{folder} has no finished step to plot")
@@ -104,7 +104,7 @@ class TrainingCurve:
 
 
 def metric_names(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The names of the metrics that are numbers in some of a run's steps, sorted."""
+    """The sorted names of the metrics that are numbers in at least one of a run's steps."""
     return sorted({name for row in rows for name, value in row.items() if name != STEP and _is_number(value)})
 
 
@@ -118,7 +118,7 @@ def _is_number(value: object) -> bool:
 
 
 def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """The steps of a file of metrics, without a line that is being written."""
+    """The steps in a file of metrics, without a line that is still being written."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
@@ -139,7 +139,7 @@ def _without(config: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Band:
-    """The curve and the band of runs with one setting."""
+    """The curve and the band of runs that share a setting."""
 
     label: str
     steps: NDArray[np.int64]
@@ -148,17 +148,17 @@ class Band:
     """Lower end of the 95 % interval over runs; NaN for a single run."""
     high: Array
     raw: Array
-    """A single run's values as they were measured; empty for several runs."""
+    """The measured values of a single run; empty for several runs."""
     against: Array | None = None
-    """f64[t], mean of the metric that the means are drawn over, in the order of the steps; None for the step."""
+    """f64[t], the mean of the metric on the x axis at each step; None if the x axis is the step."""
 
 
 def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
-    """Put runs of one setting together.
+    """Combine the runs of each setting to a band.
 
     Args:
-        curves: In the order in which they are to be drawn.
-        smooth: Steps of the running mean, which looks back only.
+        curves: The curves, in the order in which to draw them.
+        smooth: Number of steps of the running mean, up to and including the current step.
 
     Raises:
         InvalidArgumentError: If there are no curves, or `smooth` is less than 1.
@@ -190,7 +190,7 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
             mean[column] = values.mean()
         if len(values) > 1:
             interval = statistics.mean_interval(values)
-            if math.isfinite(interval.low):  # of equal values no interval is known
+            if math.isfinite(interval.low):  # equal values give no interval
                 low[column], high[column] = interval.low, interval.high
     if len(group) == 1 and group[0].interval is not None:
         low, high = group[0].interval
@@ -202,7 +202,7 @@ def _band(label: str, group: Sequence[TrainingCurve], smooth: int) -> Band:
 
 
 def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArray[np.int64], smooth: int) -> Array:
-    """The running means f64[r t] of r runs at t steps, NaN where a run has no value."""
+    """The running means f64[r t] of r runs at t steps; NaN if a run has no value at a step."""
     table = np.full((len(group), len(steps)), np.nan)
     for row, (curve, own) in enumerate(zip(group, values, strict=True)):
         table[row, np.searchsorted(steps, curve.steps)] = running_mean(own, smooth)
@@ -210,7 +210,7 @@ def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArr
 
 
 def running_mean(values: Array, width: int) -> Array:
-    """The mean f64[t] of each value and those before it, `width` at most, without those that are missing."""
+    """The mean f64[t] of each value and the preceding ones, at most `width` values, without missing values."""
     known = np.isfinite(values)
     sums, counts = np.cumsum(np.where(known, values, 0.0)), np.cumsum(known)
     before = np.maximum(np.arange(len(values)) - width, -1)
@@ -228,16 +228,16 @@ def plot(drawn: Sequence[Band], path: Path, *, metric: str = "reward", title: st
 def plot_panels(
     panels: Sequence[tuple[str, Sequence[Band]]], path: Path, *, against: str = STEP, title: str | None = None
 ) -> list[Path]:
-    """Draw curves into `path` with the suffixes `.svg` and `.png`, and give the two files.
+    """Draw curves into `path` with the suffixes `.svg` and `.png`, and return the two files.
 
-    Over another metric than the step a curve is a path in the order of the steps, with a mark at its end. The same runs give
-    the same bytes.
+    If the x axis is a metric, a curve is a path in the order of the steps, with a mark at its end. The same runs give the same
+    bytes.
 
     Args:
-        panels: Metrics and their curves, one above the other over the same axis; the same curves in each.
-        path: Where to write, without a suffix.
+        panels: Metrics and their curves, drawn one above the other over the same x axis, with the same runs in each panel.
+        path: Path of the files without a suffix.
         against: Name of the horizontal axis.
-        title: Title above all.
+        title: Title above all panels.
 
     Raises:
         MissingDependencyError: If matplotlib is not installed.

@@ -1,4 +1,4 @@
-"""Ranks that comparisons of every two models decide, and those that they leave open."""
+"""Ranks of models from comparisons of every two models, which may leave some ranks open."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from agents.runs.reading import RecordedRun, paired_clusters, paired_scores
 from verifiers import DataError, statistics
 
 Better = tuple[str, str]
-"""The better and the worse of two models."""
+"""The better of two models, then the worse."""
 
 
 def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tuple[int, int]]:
-    """The ranks that each model may have: below all that are better, and above all that are worse.
+    """The range of ranks that each model may have: below all better models, and above all worse models.
 
     Args:
         names: The models.
@@ -32,7 +32,7 @@ def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tup
 
 
 def better_by_decisions(decisions: Iterable[PairDecision]) -> list[Better]:
-    """The better model of each pair, from comparisons that stopped as soon as they were decided."""
+    """The better and the worse model of each decided pair, from comparisons that stopped as soon as they were decided."""
     return [
         (decision.second, decision.first) if decision.decision == "better" else (decision.first, decision.second)
         for decision in decisions
@@ -41,11 +41,11 @@ def better_by_decisions(decisions: Iterable[PairDecision]) -> list[Better]:
 
 
 def better_by_tests(runs: Mapping[str, Sequence[RecordedRun]]) -> list[Better]:
-    """The better model of each pair, by the mean over some environments, which all count equally.
+    """The better and the worse model of each decided pair, by the mean over some environments with equal weights.
 
     Differences are paired by problem, clusters stay together, and p-values are adjusted by Holm's method for all pairs: a pair
-    is decided if the interval excludes 0 and the adjusted p-value is below 0.05. Problems count as drawn from all environments
-    together, so that environments that differ make the test more careful, not less.
+    is decided if the interval excludes 0 and the adjusted p-value is below 0.05. Problems are treated as drawn from all
+    environments together, so differences between environments make the test more conservative, not less.
 
     Args:
         runs: The runs of each model, one for each environment, in the same order.
@@ -53,7 +53,7 @@ def better_by_tests(runs: Mapping[str, Sequence[RecordedRun]]) -> list[Better]:
     compared = []
     for one, two in itertools.combinations(runs, 2):
         parts = list(map(_shared, zip(runs[one], runs[two], strict=True)))
-        if not all(of_part[1] for of_part in parts):  # on some environment no problem has a score of both
+        if not all(of_part[1] for of_part in parts):  # on some environment, no problem has scores of both models
             continue
         size = sum(len(clusters) for _, clusters in parts) / len(parts)
         a, b = (np.concatenate([scores[side] * size / len(clusters) for scores, clusters in parts]) for side in (0, 1))

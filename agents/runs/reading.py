@@ -1,4 +1,4 @@
-"""Recorded completions, read back: the settings they were made with, and one row for each."""
+"""Reads recorded completions: the settings with which they were made, and one row for each."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ RecordLine = dict[str, Any]
 
 
 def check_named_once(folders: Sequence[Path]) -> None:
-    """Check that runs are different folders, so that none counts as several.
+    """Check that runs are different folders, so that no run counts twice.
 
     Raises:
-        InvalidArgumentError: If one is named twice, even by another path.
+        InvalidArgumentError: If a folder is named twice, even by different paths.
     """
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
@@ -35,17 +35,17 @@ def check_named_once(folders: Sequence[Path]) -> None:
 
 @dataclass(frozen=True)
 class RecordedRun:
-    """An evaluation, finished or not, or the completions that a training run has logged."""
+    """A recorded evaluation, finished or not, or the completions that a training run has logged."""
 
     folder: Path
     manifest: dict[str, Any]
     rows: tuple[RecordLine, ...]
-    """One row for each problem and sample, in this order, the last of a repeated sample; rows of training are in order of
-    steps."""
+    """One row for each sample, ordered by problem and sample; of a repeated sample, only the last row. The rows of a training
+    run are ordered by step."""
 
     @classmethod
     def read(cls, folder: str | Path) -> RecordedRun:
-        """Read a run's folder; nothing in it is changed, and another process may still write there.
+        """Read a run's folder without changing it; another process may still be writing into it.
 
         Raises:
             MissingDataError: If the folder holds no evaluation.
@@ -66,7 +66,7 @@ class RecordedRun:
 
     @property
     def oracle(self) -> bool:
-        """Whether a search chose the samples by the verdicts that score them, so that the score is no accuracy."""
+        """Whether a search chose the samples by the verdicts that score them, so that the score is not an accuracy."""
         search = self.settings.get("search")
         return isinstance(search, dict) and bool(search.get("oracle"))
 
@@ -76,14 +76,14 @@ class RecordedRun:
         return sum(row["score"] is None for row in self.rows)
 
     def samples(self) -> list[Sample]:
-        """The rows, without their texts."""
+        """The samples of the rows, without their texts."""
         return [Sample.read(row) for row in self.rows]
 
     def problem_scores(self) -> dict[str, float]:
         """The mean score of each problem's samples by the problem's id; problems without any score are left out.
 
         Raises:
-            DataError: If two problems have one id, so that runs can't be paired by it.
+            DataError: If two problems have the same id, so that runs can't be paired by id.
         """
         indices: dict[str, int] = {}
         scores: dict[str, list[float]] = {}
@@ -98,15 +98,15 @@ class RecordedRun:
         return {problem: float(np.mean(values)) for problem, values in scores.items()}
 
     def problem_clusters(self) -> dict[str, str | None]:
-        """The cluster of each problem by the problem's id, None if it is its own: see `agents.runs.clusters`."""
+        """The cluster of each problem by the problem's id, None for a cluster of its own: see `agents.runs.clusters`."""
         return {row["problem_id"]: recorded_cluster(row) for row in self.rows}
 
 
 class GrowingRun:
-    """An evaluation that is read again as it grows, each of its lines once.
+    """An evaluation that is read repeatedly as it grows; each of its lines is read once.
 
     Args:
-        folder: Its folder.
+        folder: Folder of the evaluation.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -114,7 +114,7 @@ class GrowingRun:
         self._rows: dict[tuple[int, int], RecordLine] = {}
 
     def read(self) -> RecordedRun:
-        """Read what was added; see `RecordedRun.read`."""
+        """Read the lines that were added; see `RecordedRun.read`."""
         folder = self._folder
         if not (folder / MANIFEST).is_file():
             raise MissingDataError(
@@ -128,7 +128,7 @@ class GrowingRun:
 
 
 def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:
-    """The cluster of each of some problems, named by their ids, from the first run that knows it."""
+    """The clusters of problems, which are given by their ids; each cluster is from the first run that has it."""
     known: dict[str, str] = {}
     for run in runs:
         for problem, cluster in run.problem_clusters().items():
@@ -138,16 +138,16 @@ def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> lis
 
 
 def _checked(line: object) -> RecordLine:
-    sample = Sample.read(line)  # which raises where a column is missing or of another type
+    sample = Sample.read(line)  # this raises an error if a column is missing or has another type
     assert isinstance(line, dict)
     return line | {"problem": sample.problem, "sample": sample.sample}
 
 
 def read_run(folder: str | Path) -> RecordedRun:
-    """Read an evaluation, or the logged completions of a training run as if they were one.
+    """Read an evaluation, or the logged completions of a training run in the same form.
 
     Raises:
-        DataError: If the folder contains neither, or they are damaged.
+        DataError: If the folder contains neither, or its files are damaged.
     """
     folder = Path(folder)
     if (folder / ROLLOUTS).is_file() and not (folder / MANIFEST).is_file():
@@ -181,8 +181,8 @@ def paired_scores(
 
     Args:
         runs: The runs.
-        scores: A number of each problem, by its id, for each run; by default the mean score of its samples.
-        measure: Name of the numbers in an error.
+        scores: For each run, a number for each problem, by the problem's id; by default the mean score of its samples.
+        measure: Name of these numbers in an error message.
 
     Returns:
         The problems for which every run has a number, in the first run's order, and the numbers f64[r p].

@@ -1,4 +1,4 @@
-"""`RolloutLog`: some completions of each training step, to be read.
+"""`RolloutLog`: records some completions of each training step for inspection.
 
 `rollouts.jsonl` has a line for each completion, with the fields of an evaluation's samples
 (`agents.runs.evaluation_record`), where `sample` is the number of the episode within the step, and
@@ -9,8 +9,8 @@
 | `group` | number of the group; its episodes answer the same problem |
 | `advantage` | mean advantage of the completion's tokens |
 | `token_texts` | text of each token that the policy chose |
-| `log_probabilities` | their log-probabilities under the policy that sampled |
-| `token_advantages`, `token_scores` | their advantages and rewards |
+| `log_probabilities` | log-probabilities of these tokens under the policy that sampled them |
+| `token_advantages`, `token_scores` | advantages and rewards of these tokens |
 
 A closed log is also written as `rollouts.parquet` if pyarrow is installed.
 """
@@ -54,7 +54,7 @@ class RolloutLog:
 
     Args:
         folder: Folder of the run.
-        per_step: Number of completions of each step to write, by whole groups as far as it goes; at least 1.
+        per_step: Number of completions of each step to write, in whole groups if the number allows; at least 1.
 
     Raises:
         InvalidArgumentError: If `per_step` is less than 1.
@@ -66,7 +66,7 @@ class RolloutLog:
         self._lines = JsonLines(folder / ROLLOUTS)
 
     def keep_until(self, step: int) -> None:
-        """Remove the completions of later steps, which a resumed run repeats, and a line that a crash cut short."""
+        """Remove a line that a crash cut short, and the completions of later steps, which a resumed run repeats."""
         self._lines.cut(lambda row: isinstance(row, dict) and isinstance(row.get("step"), int) and row["step"] <= step)
 
     def write(
@@ -84,9 +84,9 @@ class RolloutLog:
             step: Number of the step, from 1.
             trajectories: All b episodes of the step; episodes of other ranks, without tokens, are left out.
             advantages: f64[b l], the advantage of each token.
-            tokenizer: Gives the texts of tokens; None if it is unknown.
-            dataset: Has the problems; None if the environment does not expose them.
-            question: Returns a problem as the policy is asked it; None if that is the problem itself.
+            tokenizer: The tokenizer, for the texts of tokens; None if it is unknown.
+            dataset: The problems; None if the environment does not expose them.
+            question: Returns a problem in the form in which the policy gets it; None if that is the problem itself.
 
         Raises:
             OSError: If the file can't be written.
@@ -97,7 +97,7 @@ class RolloutLog:
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
 
     def _chosen(self, trajectories: Sequence[Trajectory]) -> list[int]:
-        """The episodes to write: whole groups, since advantages compare their members, evenly spaced over the step."""
+        """The episodes to write: whole groups, since advantages compare the members of a group, evenly spaced over the step."""
         groups: dict[int, list[int]] = {}
         for index, trajectory in enumerate(trajectories):
             if not isinstance(trajectory, TrajectoryElsewhere):
@@ -107,11 +107,11 @@ class RolloutLog:
             return []
         count = min(math.ceil(self.per_step / max(map(len, every))), len(every))
         first = np.linspace(0, len(every) - 1, count).astype(np.int64).tolist()
-        others = [number for number in range(len(every)) if number not in first]  # where groups differ in size
+        others = [number for number in range(len(every)) if number not in first]  # needed if groups differ in size
         return sorted([index for number in first + others for index in every[number]][: self.per_step])
 
     def close(self) -> None:
-        """Close the file, and write the same as a table."""
+        """Close the file, and also write its contents as a table."""
         self._lines.close()
         path = self._lines.path
         if not path.stat().st_size:

@@ -41,7 +41,7 @@ from agents.runs.rollout_log import RolloutLog
 from verifiers import CheckpointError, InvalidArgumentError, MissingDataError, redacted
 
 BEST_OVER = 20
-"""Number of steps up to a checkpoint whose mean reward is used to compare checkpoints."""
+"""Number of steps up to a checkpoint over which rewards are averaged to compare checkpoints."""
 CONFIG = "config.json"
 """Name of the file with a run's settings."""
 METRICS = "metrics.jsonl"
@@ -52,13 +52,13 @@ _STEP = re.compile(r"step-(\d{6,})")
 
 
 class Run:
-    """Writes metrics and keeps checkpoints.
+    """Writes the metrics of a training run and keeps its checkpoints.
 
-    A folder belongs to one process at a time: it is locked until `close`, or until the process ends. A folder in which no step
-    was finished, such as one whose run failed at its first step, may be used for a new run.
+    A folder belongs to one process at a time: it is locked until `close`, or until the process ends. If no step was finished in
+    a folder, such as by a run that failed at its first step, it may be used for a new run.
 
-    When a run is resumed, `checkpoint` is the last intact one: damaged ones after it are renamed to `damaged-step-N` with a
-    warning. Metrics of later steps are removed.
+    When a run is resumed, `checkpoint` is the last intact checkpoint. Damaged checkpoints after it are renamed to
+    `damaged-step-N` with a warning, and metrics of later steps are removed.
 
     Args:
         folder: Folder of the run, created if missing.
@@ -66,14 +66,14 @@ class Run:
         resume: Continue the run in this folder.
         loggers: Destinations of metrics besides `metrics.jsonl`: names of `agents.runs.loggers`, or objects with the methods of
             `MetricLogger`. The run closes them.
-        keep: Number of most recent checkpoints to keep, besides the best one (see `best_checkpoint`); None keeps all.
+        keep: Number of most recent checkpoints to keep in addition to the best one (see `best_checkpoint`); None keeps all.
         log_rollouts: Number of completions of each step to write to `rollouts.jsonl`.
-        tensorboard: The former name of `loggers`: whether TensorBoard is one.
+        tensorboard: Deprecated in favour of `loggers`: whether TensorBoard is a logger.
 
     Raises:
         InvalidArgumentError: If the folder already contains a run, or another kind of `config.json`, and `resume` is False;
-            another process writes there; `keep` is less than 1; or a logger can't be started.
-        UnknownNameError: If there is no logger of a name.
+            another process writes into the folder; `keep` is less than 1; or a logger can't be started.
+        UnknownNameError: If there is no logger with a given name.
         MissingDependencyError: If a logger is not installed.
         CheckpointError: If `resume` is True and there is no run, or all its checkpoints are damaged.
     """
@@ -81,7 +81,7 @@ class Run:
     checkpoint: Path | None
     """The checkpoint to continue from; None at the beginning."""
     rollouts: RolloutLog | None
-    """The log of completions; None if none are written."""
+    """The log of completions; None if no completions are written."""
     held_out: HeldOutHistory
     """The evaluations on held-out problems."""
 
@@ -148,7 +148,7 @@ class Run:
         self._rewards[step] = row.get("reward")
 
     def log_evaluation(self, step: int, metrics: Mapping[str, float]) -> None:
-        """Append the metrics of an evaluation after a step, in a line of their own."""
+        """Append the metrics of an evaluation after a step, on a separate line."""
         self._write(step, {"step": step, **metrics}, metrics)
 
     def _write(self, step: int, row: Mapping[str, Any], metrics: Mapping[str, float]) -> None:
@@ -163,7 +163,7 @@ class Run:
         return self.folder / VERIFIER_ERRORS
 
     def log_verifier_error(self, line: Mapping[str, Any]) -> None:
-        """Append plain data on why a verifier broke."""
+        """Append plain data about the reason why a verifier broke."""
         with self.verifier_errors.open("a", encoding="utf-8") as file:
             file.write(to_json(line) + "\n")
 
@@ -177,7 +177,7 @@ class Run:
         return self._checkpoints / f"step-{step:06d}"
 
     def keep_checkpoint(self, step: int, save: Callable[[Path], None]) -> None:
-        """Write a step's checkpoint, unless it exists, and remove those that should not be kept.
+        """Write a step's checkpoint, unless it exists, and remove checkpoints that should not be kept.
 
         Args:
             step: Number of the last step done.
@@ -193,16 +193,16 @@ class Run:
         kept = {self.best_checkpoint(), *every[-self.keep :]}
         for checkpoint in every:
             if checkpoint not in kept:
-                # Renamed first, so that a partially removed one is never mistaken for a checkpoint.
+                # Renamed first, so that a partially removed folder is never mistaken for a checkpoint.
                 removed = checkpoint.with_name(f".{checkpoint.name}.removed")
                 os.replace(checkpoint, removed)
                 shutil.rmtree(removed)
 
     def best_checkpoint(self) -> Path | None:
-        """The checkpoint with the highest score on held-out problems, the first of equal ones.
+        """The checkpoint with the highest score on held-out problems, the first if several are equal.
 
-        Without evaluations it is the one with the highest mean training reward over the last `BEST_OVER` steps up to it, the
-        last of equal ones. None if there is no checkpoint.
+        Without evaluations, it is the checkpoint with the highest mean training reward over the `BEST_OVER` steps up to it,
+        the last if several are equal. None if there is no checkpoint.
         """
         scores = self.held_out.means
 
@@ -217,7 +217,7 @@ class Run:
         return max(step_checkpoints(self.folder), key=measure, default=None)
 
     def close(self) -> None:
-        """Close files and loggers, and unlock the folder; the end of a `with` block does so."""
+        """Close files and loggers, and unlock the folder; the end of a `with` block does the same."""
         self._opened.close()
 
     def __enter__(self) -> Self:
@@ -270,7 +270,7 @@ class Run:
             return {}
         lines = self._metrics.read_text(encoding="utf-8", errors="replace").splitlines()
         rows = {number: row for number, line in enumerate(lines, start=1) if (row := _row(line)) is not None}
-        lost = [number for number in range(1, len(lines)) if number not in rows]  # a crash may cut the last one short
+        lost = [number for number in range(1, len(lines)) if number not in rows]  # a crash may cut the last line short
         if lost:
             warnings.warn(f"{self._metrics} has invalid lines, which are removed: {lost}", stacklevel=3)
         kept = {number: row for number, row in rows.items() if row["step"] <= step}
@@ -284,14 +284,14 @@ def check_free(folder: Path) -> None:
     """Check that a new run would not overwrite anything in a folder, which need not exist.
 
     Raises:
-        InvalidArgumentError: If it would.
+        InvalidArgumentError: If a run would overwrite something.
     """
     metrics = folder / METRICS
     if step_checkpoints(folder) or (metrics.exists() and metrics.stat().st_size > 0):
         raise InvalidArgumentError(
             f"{folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
         )
-    with contextlib.suppress(CheckpointError, MissingDataError):  # there is none, or it can't be read
+    with contextlib.suppress(CheckpointError, MissingDataError):  # there is no config, or it can't be read
         if "versions" not in read_config(folder):
             raise InvalidArgumentError(
                 f"{folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"
@@ -303,7 +303,7 @@ def read_config(folder: Path) -> dict[str, Any]:
 
     Raises:
         MissingDataError: If the folder has no `config.json`.
-        CheckpointError: If it can't be read.
+        CheckpointError: If the file can't be read.
     """
     path = Path(folder) / CONFIG
     if not path.is_file():

@@ -28,7 +28,7 @@ def check_numbers(*, steps: int, tokens: int | None, checkpoint_every: int | Non
     """Check the numbers that `learn` is called with.
 
     Raises:
-        InvalidArgumentError: If one of them is no whole number of at least 0.
+        InvalidArgumentError: If a number is not a whole number of at least 0.
     """
     numbers: dict[str, object] = {"steps": steps, "tokens": tokens, "checkpoint_every": checkpoint_every}
     for name, value in numbers.items():
@@ -57,7 +57,7 @@ def take_steps(
         tokens: As for `Agent.learn`.
         checkpoint_every: As for `Agent.learn`.
         callbacks: As for `Agent.learn`.
-        stopped: Whether training ends before.
+        stopped: Whether training ends earlier, asked before each step.
     """
     while agent.steps < steps and (tokens is None or agent.tokens < tokens) and not stopped():
         metrics = train_step()

@@ -1,9 +1,9 @@
-"""The routes of the service.
+"""The routes of the verifier's service.
 
 | | |
 |---|---|
 | `POST /verify` | a verdict for each completion, in order |
-| `POST /get_reward` | OpenRLHF's remote reward, as `agents.adapters.openrlhf` describes it |
+| `POST /get_reward` | OpenRLHF's remote reward, see `agents.adapters.openrlhf` |
 | `GET /health` | name of the verifier, version, counts; needs no token |
 
 `/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, where only `completion` is required,
@@ -14,18 +14,18 @@ Errors are `{"error": {"type", "message"}}`:
 
 | status | type | |
 |---|---|---|
-| 400, 422 | `invalid_request` | the body is no JSON, has an unknown key (400), or not the layout; the message names the field |
+| 400, 422 | `invalid_request` | the body is not JSON, has an unknown key (400) or another layout; the message names the field |
 | 401 | `unauthorized` | the token is missing or wrong |
-| 403 | `forbidden` | a page of a browser asks a service without a token |
+| 403 | `forbidden` | a web page sends a request to a service without a token |
 | 404, 405 | `not_found`, `method_not_allowed` | |
 | 408 | `timeout` | the body did not arrive within a minute |
-| 413 | `too_large` | more bytes or completions than one request may have |
+| 413 | `too_large` | the request has more bytes or completions than allowed |
 | 415 | `unsupported_media_type` | the body is not declared as JSON |
 | 429 | `overloaded` | too many completions are waiting |
 | 503 | `verifier_error` | the verifier could not judge at least one completion |
 
-A completion that can't be judged is no wrong answer, so the whole request fails: a client that turns an error into 0 must not
-get a score. The answer has the verdicts beside the error, with null for a missing score.
+A completion that can't be judged is not a wrong answer, so the whole request fails: a client that would turn an error into 0
+must not get a score. The answer contains the verdicts in addition to the error, with null for a missing score.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class KnownKeys(BaseModel):
-    """A JSON object in which an unknown key is an error, since it may be an optional one that is misspelt."""
+    """A JSON object in which an unknown key is an error, since it may be a misspelt optional key."""
 
     @model_validator(mode="before")
     @classmethod
@@ -83,7 +83,7 @@ class Item(KnownKeys):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     def problem(self) -> Problem:
-        """The problem as verifiers take it."""
+        """The problem in the form that verifiers take."""
         prompt = self.prompt
         asked = (
             prompt if isinstance(prompt, str) else tuple(Message(message.role, message.content) for message in prompt)
@@ -98,7 +98,7 @@ class VerifyRequest(KnownKeys):
 
 
 class RewardRequest(BaseModel):
-    """The body of `POST /get_reward`, as OpenRLHF sends it."""
+    """The body of `POST /get_reward` that OpenRLHF sends."""
 
     query: list[str] = Field(min_length=1)
     prompts: list[str]
@@ -106,7 +106,7 @@ class RewardRequest(BaseModel):
 
 
 class Service:
-    """A verifier behind limits."""
+    """A verifier with limits on requests."""
 
     def __init__(self, verifier: Verifier, limits: RequestLimits, end_of_text: Sequence[str]) -> None:
         self.batcher = Batcher(verifier, batch_size=limits.batch_size, max_waiting=limits.max_waiting)
@@ -130,7 +130,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, without any `VERIFIER_ERROR`, or the refusal."""
+        """One verdict for each completion, none of which is a `VERIFIER_ERROR`; otherwise the refusal."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)
@@ -169,10 +169,10 @@ def create_app(
 
     Args:
         verifier: The verifier that judges.
-        name: Its name in `/health`.
-        token: The token that requests must carry; None lets everybody ask.
+        name: The verifier's name in `/health`.
+        token: The token that requests must carry; None accepts requests without a token.
         limits: Limits on requests.
-        end_of_text: End tokens as text, with which the queries of OpenRLHF end.
+        end_of_text: End tokens as text, if OpenRLHF's queries end with such tokens.
     """
     limits = limits or RequestLimits()
     service = Service(verifier, limits, end_of_text)
@@ -190,7 +190,7 @@ def create_app(
 
 
 def guarded(title: str, batcher: Batcher, *, token: str | None, limits: RequestLimits) -> FastAPI:
-    """An application without routes: a batcher that runs as long as it does, a guard before it, and errors as in the table."""
+    """An application without routes, with a guard, and errors as in the table; the batcher runs as long as it does."""
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -214,9 +214,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
-    """The first fault that pydantic finds: whether it is an unknown key, and its message."""
+    """The first fault that pydantic finds: whether it is an unknown key, and the fault's message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
-    first = (unknown or errors)[0]  # without its input, which may be long
+    first = (unknown or errors)[0]  # its input is left out, since it may be long
     location = ".".join(map(str, first["loc"]))
     return bool(unknown), f"{location}: {first['msg']}"
 

@@ -1,4 +1,4 @@
-"""Requests that arrive while the verifier works are judged together in its next batch."""
+"""Collects the requests that arrive while the verifier works, so that its next batch judges them together."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class _Job:
 
 
 class Batcher:
-    """Passes requests to a verifier in one thread, so that a verifier need not be safe for several.
+    """Passes requests to a verifier in one thread, so that the verifier need not be thread-safe.
 
-    No request waits for others to arrive: a batch is all that has gathered while the one before it was judged.
+    No request waits for other requests to arrive: a batch consists of the requests that arrived while the preceding batch was
+    judged.
     """
 
     def __init__(self, verifier: Verifier, *, batch_size: int, max_waiting: int) -> None:
@@ -38,7 +39,7 @@ class Batcher:
         self.judged = 0
         """Number of completions with a verdict."""
         self.verifier_errors = 0
-        """Number of these that the verifier could not judge."""
+        """Number of completions whose verdict is that the verifier broke."""
 
     async def verify(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i.
@@ -74,7 +75,7 @@ class Batcher:
                     job.verdicts.set_result(own)
 
     def _next_jobs(self) -> list[_Job]:
-        """The oldest request, and those after it that fit into the batch."""
+        """The oldest request, and the following requests that fit into the batch."""
         jobs = [self._jobs.popleft()]
         size = len(jobs[0].completions)
         while self._jobs and size + len(self._jobs[0].completions) <= self._batch_size:
@@ -88,5 +89,5 @@ class Batcher:
 def _judge(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     try:
         return verify_batch(verifier, completions, problems)
-    except VerifierContractError as error:  # a defect of the verifier: no verdict, and the service goes on
+    except VerifierContractError as error:  # a defect of the verifier: there is no verdict, but the service continues
         return [verifier_error(error)] * len(completions)

@@ -1,24 +1,25 @@
-"""The routes of an environment as a service: OpenEnv's protocol over a WebSocket, and the same fields over HTTP alone.
+"""The routes of an environment's service: OpenEnv's protocol over a WebSocket, and the same fields over plain HTTP.
 
 | | |
 |---|---|
-| `WS /ws` | OpenEnv: `{"type": "reset"}`, `"step"` or `"state"` with `"data"`, each answered; `"close"` ends it |
+| `WS /ws` | OpenEnv: `{"type": "reset"}`, `"step"` or `"state"` with `"data"`, each answered; `"close"` ends the connection |
 | `POST /reset` | begins an episode |
 | `POST /step` | takes a turn: `{"episode_id", "action"}` |
 | `GET /state` | progress of an episode: `?episode_id=ID` |
 | `GET /health` | name of the environment, version, counts; needs no token |
 
-`reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed by which it is drawn,
-and `"text"` or `"tokens"`. Both answer `{"observation", "reward", "done"}`. The reward is the action's own, and at the end also
-the verifier's score. At the end the observation has `outcome`, `answer` and `truncated`. An episode that could not be judged
-has no reward: the answer is an error.
+`reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed with which one is
+drawn, and the form `"text"` or `"tokens"`. `reset` and `step` answer `{"observation", "reward", "done"}`. The reward is that of
+the action; at the end of the episode the verifier's score is added. At the end the observation has `outcome`, `answer` and
+`truncated`. An episode that could not be judged has no reward: the answer is an error.
 
 * In the form `text` an action is a turn, `{"text", "calls": [{"name", "arguments"}], "tokens"}`: the model's text, its tool
-  calls, and the number of its tokens, for which the environment has a budget. An observation has `messages`, the prompt's or
-  the answer to the turn, with `new_context` if they replace everything before, and at the beginning `tools`.
+  calls, and the number of its tokens, for which the environment has a budget. An observation has `messages` (the prompt, or the
+  answer to the turn), `new_context` (whether they replace everything before them), and at the beginning `tools`.
 * In the form `tokens` an action is any number of tokens, `{"token_ids"}`, of the environment's tokenizer. An observation has
-  `token_ids`, the prompt's or those that the environment appends, with `new_context`; `consumed`, the number of tokens that it
-  took, which ends with a turn, and `rewards`, one for each; and `legal_ids` if only some tokens are legal.
+  `token_ids` (of the prompt, or those that the environment appends) and `new_context`; `consumed`, the number of tokens that
+  the environment took, at most up to the end of the turn; `rewards`, one for each of these; and `legal_ids` if only some tokens
+  are legal.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from agents.serving.guard import RequestLimits, answer, refusal
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem, PromptTooLongError, __version__
 
 IDLE_S = 600.0
-"""Seconds without a request after which an episode over HTTP gives way to a new one, and a WebSocket is closed."""
+"""Seconds without a request after which a new episode may replace an episode over HTTP, and a WebSocket is closed."""
 
 
 class Reset(KnownKeys):
@@ -61,7 +62,7 @@ class Reset(KnownKeys):
 
 
 class Step(BaseModel):
-    """The body of `POST /step`; OpenEnv's may have more."""
+    """The body of `POST /step`; OpenEnv's clients may send further fields."""
 
     action: Action
     episode_id: str
@@ -125,7 +126,7 @@ class Session:
         return {"episode_id": self.id, "step_count": turns, "done": self._episode is not None and self.over}
 
     async def _judged(self, problem: Problem, end: End) -> tuple[float, View]:
-        """The score at the end of an episode, and further fields of the observation."""
+        """The score of an episode that has ended, and further fields of the observation."""
         verdict = end.error
         if verdict is None and self._episodes.streams.rules.verifier is not None:
             try:
@@ -144,7 +145,7 @@ class Session:
 
 
 class EnvService:
-    """An environment behind limits."""
+    """An environment with limits on requests."""
 
     def __init__(
         self, streams: rlvr_envs.TokenStreams, name: str, limits: RequestLimits, idle_s: float = IDLE_S
@@ -179,7 +180,7 @@ class EnvService:
         return answer({"status": "healthy", **about, **counts})
 
     async def connect(self, socket: WebSocket) -> None:
-        """Serve a client of OpenEnv until it leaves."""
+        """Serve a client of OpenEnv until it disconnects."""
         await socket.accept()
         if self._full():
             await socket.send_text(to_json(_error(RefusedError(429, "overloaded", "too many episodes are played"))))
@@ -196,7 +197,7 @@ class EnvService:
             self._connected -= 1
 
     async def _received(self, socket: WebSocket) -> str:
-        """The next message; of one in bytes, nothing. A client that is silent for too long is told to leave."""
+        """The next message as text, empty if it is binary; a client that is silent for too long is disconnected."""
         try:
             message = await asyncio.wait_for(socket.receive(), self._idle_s)
         except TimeoutError:
@@ -215,7 +216,7 @@ class EnvService:
         self._sessions.pop(asked.episode_id, None)
         if self._full():
             raise RefusedError(429, "overloaded", f"{self._most} episodes are played: end one, or try again later")
-        self._sessions[asked.episode_id] = session  # before anything is waited for, so that others count it
+        self._sessions[asked.episode_id] = session  # before the first await, so that other requests count this session
         try:
             return await session.reset(asked)
         except BaseException:
@@ -223,7 +224,7 @@ class EnvService:
             raise
 
     def _forget(self, episode_id: str, session: Session) -> None:
-        """Drop an episode, but not one that was begun under its id meanwhile."""
+        """Drop an episode, unless another has begun under its id in the meantime."""
         if self._sessions.get(episode_id) is session:
             del self._sessions[episode_id]
 
@@ -239,7 +240,7 @@ class EnvService:
                 self._forget(asked.episode_id, session)
 
     def _full(self) -> bool:
-        """Whether no other episode may begin; one that nobody plays gives way."""
+        """Whether no further episode may begin; an idle episode is dropped to make room."""
         if len(self._sessions) + self._connected < self._most:
             return False
         oldest = next(iter(self._sessions.values()), None)
@@ -264,7 +265,7 @@ def _no_verdict(completion: str, problem: object) -> Any:
 
 
 async def _reply(session: Session, text: str) -> View | None:
-    """The answer to OpenEnv's client; None if it closes."""
+    """The answer to a message of OpenEnv's client; None if the client closes the connection."""
     try:
         kind, data = _read(text)
         if kind == "close":
@@ -305,7 +306,7 @@ _CODES = {
     "invalid_json": "INVALID_JSON",
     "unknown_type": "UNKNOWN_TYPE",
 }
-"""OpenEnv's codes of errors; all others are `EXECUTION_ERROR`."""
+"""OpenEnv's error codes; all other errors are `EXECUTION_ERROR`."""
 
 
 def _error(error: RefusedError) -> View:
@@ -325,10 +326,10 @@ def create_env_app(
 
     Args:
         streams: The environment.
-        name: Its name in `/health`.
-        token: The token that requests must carry; None lets everybody ask.
-        limits: Limits on requests; `max_waiting` is the number of episodes that are played at once.
-        idle_s: Seconds without a request after which an episode over HTTP gives way to a new one, and a WebSocket is closed.
+        name: The environment's name in `/health`.
+        token: The token that requests must carry; None accepts requests without a token.
+        limits: Limits on requests; `max_waiting` is the maximum number of episodes played at once.
+        idle_s: Seconds without a request after which a new episode may replace an episode over HTTP, and a WebSocket is closed.
     """
     limits = limits or RequestLimits()
     service = EnvService(streams, name, limits, idle_s)

@@ -1,4 +1,4 @@
-"""The episodes that clients of `rlvr serve-env` play, in text or in tokens: requests, and the fields of their answers."""
+"""The episodes that clients of `rlvr serve-env` play, in text or in tokens: the requests, and the fields of the answers."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Call(KnownKeys):
 
 
 class Action(KnownKeys):
-    """A turn of the policy, or some of its tokens."""
+    """A turn of the policy, or some tokens of a turn."""
 
     text: str = ""
     calls: list[Call] = Field(default_factory=list)
@@ -50,7 +50,7 @@ class Action(KnownKeys):
         return self
 
     def completion(self) -> rlvr_envs.TextCompletion:
-        """The turn as environments take it."""
+        """The turn in the form that environments take."""
         made = [
             MadeCall(call.name, call.arguments if isinstance(call.arguments, str) else to_json(call.arguments), "")
             for call in self.calls
@@ -64,13 +64,13 @@ class End(NamedTuple):
     completion: str
     """The last turn with the dialogue before it."""
     truncated: bool
-    """Whether a limit ended it."""
+    """Whether a limit ended the episode."""
     error: Verdict | None
     """A `VERIFIER_ERROR` if the environment broke."""
 
 
 class ServedEpisode(Protocol):
-    """An episode that takes what a client sends."""
+    """An episode that a client plays."""
 
     problem: Problem
 
@@ -80,22 +80,22 @@ class ServedEpisode(Protocol):
 
     @property
     def end(self) -> End | None:
-        """None as long as it goes on."""
+        """The end of the episode; None while it goes on."""
 
     def opening(self) -> View:
-        """The observation with which it begins."""
+        """The observation with which the episode begins."""
 
     def take(self, action: Action) -> tuple[float, View]:
         """Take an action, and return its reward, without the verdict, and the observation that follows it.
 
         Raises:
-            RefusedError: If the action does not fit; the episode has not changed then.
+            RefusedError: If the action does not fit the episode, which is then unchanged.
             InvalidArgumentError: If the environment breaks.
         """
 
 
 class TextEpisode:
-    """An episode that is played in messages and calls, a turn at a time."""
+    """An episode that is played in messages and calls, one turn at a time."""
 
     def __init__(self, world: rlvr_envs.MessageEnv, index: int) -> None:
         self._episode = world.start(world.streams.dataset[index])
@@ -108,7 +108,7 @@ class TextEpisode:
 
     @property
     def end(self) -> End | None:
-        """None as long as it goes on."""
+        """The end of the episode; None while it goes on."""
         played = self._episode
         return End(played.completion, played.truncated, played.error) if played.over else None
 
@@ -133,7 +133,7 @@ class TextEpisode:
 
 
 class TokenEpisode:
-    """An episode that is played in tokens, any number at a time."""
+    """An episode that is played in tokens, any number of them at a time."""
 
     def __init__(self, streams: rlvr_envs.TokenStreams, index: int) -> None:
         self._streams = streams.again(1, judged=False)
@@ -179,17 +179,17 @@ class TokenEpisode:
 
 
 class EnvEpisodes:
-    """An environment, whose episodes begin in either form."""
+    """An environment whose episodes can be started in either form."""
 
     def __init__(self, streams: rlvr_envs.TokenStreams) -> None:
         self.streams = streams
         try:
             self._world: rlvr_envs.MessageEnv | InvalidArgumentError = rlvr_envs.MessageEnv(streams, "calls")
-        except InvalidArgumentError as error:  # it is played in tokens alone
+        except InvalidArgumentError as error:  # it can be played only in tokens
             self._world = error
 
     def check(self, form: Form, problem: int | None) -> None:
-        """Refuse a form that the environment lacks, and a problem that does not exist."""
+        """Refuse a form that the environment does not have, or a problem that does not exist."""
         count = len(self.streams.dataset)
         if problem is not None and problem >= count:
             raise RefusedError(422, "invalid_request", f"problem must be less than {count}, got {problem}")

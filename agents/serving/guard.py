@@ -17,7 +17,7 @@ OPEN_PATHS = frozenset({"/health"})
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits on one request, and on all that wait."""
+    """Limits on single requests, and on all requests that wait."""
 
     max_items: int = 1024
     """Maximum number of completions in one request."""
@@ -26,9 +26,9 @@ class RequestLimits:
     max_waiting: int = 8192
     """Maximum number of completions without a verdict at any time."""
     batch_size: int = 256
-    """Maximum number of completions in one batch of the verifier, unless one request alone has more."""
+    """Maximum number of completions in one batch of the verifier, unless a single request has more."""
     arrive_s: float = 60.0
-    """Seconds in which the body of a request has to arrive, once its head is there."""
+    """Seconds within which the body of a request has to arrive after its head."""
 
 
 def answer(content: object, status: int = 200) -> Response:
@@ -37,15 +37,16 @@ def answer(content: object, status: int = 200) -> Response:
 
 
 def refusal(status: int, kind: str, message: str, **more: object) -> Response:
-    """Answer a request with an error: its type, which programs can compare, and a message for people."""
+    """Answer a request with an error: a type for programs and a message for people."""
     return answer({"error": {"type": kind, "message": message}, **more}, status)
 
 
 class Guard:
-    """Refuses a request before any of it is parsed.
+    """Refuses invalid requests before they are parsed.
 
-    A body must be declared as JSON, which a page of another origin can't send from a browser without asking first. Without a
-    token no page of a browser may ask at all, since one can give its own name the address of this machine.
+    A body must be declared as JSON, which a browser lets a page of another origin send only after asking the service. If the
+    service has no token, requests of web pages are refused altogether, since a site can make its own name point to the address
+    of this machine.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, arrive_s: float) -> None:
@@ -55,10 +56,10 @@ class Guard:
         self._arrive_s = arrive_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, or refuse it."""
+        """Pass a request on, or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
-            # Browsers name the page that asks, and let any page ask; a close before the handshake is answered with 403.
+            # Browsers let any page open a WebSocket, and send the page's origin; a close before the handshake gives 403.
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
@@ -97,10 +98,10 @@ class Guard:
         return hmac.compare_digest(headers.get(b"authorization", b""), self._token)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body; None if it is larger than allowed, and then the rest is not read.
+        """The whole body; None if it is larger than allowed, in which case the rest is not read.
 
         Raises:
-            _LeftError: If the client leaves before that.
+            _LeftError: If the client disconnects before the end of the body.
         """
         body = bytearray()
         while True:
@@ -115,7 +116,7 @@ class Guard:
 
 
 class _LeftError(Exception):
-    """The client has left in the middle of a request."""
+    """The client has disconnected in the middle of a request."""
 
 
 def _closing(response: Response) -> Response:
@@ -125,7 +126,7 @@ def _closing(response: Response) -> Response:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A channel that gives the body that was read, and then what follows it."""
+    """A channel that returns the body that was read, and then the messages that follow."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

@@ -11,28 +11,28 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STOPPING_S = 30
-"""Seconds that requests may take to finish once the service is to stop."""
+"""Seconds that requests may take to finish after the service was told to stop."""
 HEAD_S = 60.0
-"""Seconds in which the head of a request has to arrive, counted from the connection or from its first byte."""
+"""Seconds within which the head of a request has to arrive, counted from the connection or from the head's first byte."""
 
 
 class PromptProtocol(H11Protocol):
-    """HTTP that closes a connection on which the head of a request does not arrive within `HEAD_S`."""
+    """The HTTP protocol, which also closes a connection if the head of a request does not arrive within `HEAD_S`."""
 
     _waiting: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own signature
         """Wait for the first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes, and wait for the rest of a head."""
+        """Process bytes, and wait for the rest of a head."""
         super().data_received(data)
         self._wait()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         super().connection_lost(exc)
         self._stop_waiting()
 
@@ -51,12 +51,12 @@ class PromptProtocol(H11Protocol):
 
 
 def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, which is raised again once the requests at hand are answered.
+    """Serve until SIGINT or SIGTERM, which is raised again once the current requests are answered.
 
     Args:
         app: The service.
-        listener: The socket that it listens on.
-        ready: Called with its address as soon as requests are answered.
+        listener: The socket that the service listens on.
+        ready: Called with the service's address as soon as requests can be answered.
     """
     host, port = listener.getsockname()[:2]
     ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")

@@ -20,7 +20,7 @@ MAX_COMPLETIONS = 1_000_000
 
 
 _MOST_LAG = 1000
-"""Batches sampled ahead are kept in memory and in checkpoints."""
+"""Largest `lag`: batches that are sampled ahead are kept in memory and in checkpoints."""
 _NOTHING_CARRIED = "no groups are carried over updates: set carried_groups"
 _ALL_UNIFORM = "problem_sampler='uniform' draws all problems uniformly: choose another"
 _NO_DIFFICULTY = "no choice of problems depends on it: set problem_sampler='difficulty'"
@@ -42,8 +42,8 @@ def no_effect(name: str, value: object, otherwise: str) -> InvalidArgumentError:
 
     Args:
         name: The setting.
-        value: What it was set to.
-        otherwise: Why it has no effect, and what to set so that it has one.
+        value: The value that it was set to.
+        otherwise: Why it has no effect, and what to set to give it an effect.
     """
     return InvalidArgumentError(f"{name}={value} has no effect, since {otherwise}, or leave it out")
 
@@ -58,7 +58,8 @@ class AgentConfig:
     """
 
     problems_per_step: Annotated[int, AtLeast(1)] = 16
-    """Number of different problems in the batch of one step; with `group_size`, 128 completions by default for every agent."""
+    """Number of different problems in the batch of one step; by default, this times `group_size` is 128 completions for every
+    agent."""
     group_size: Annotated[int, AtLeast(1)] = 8
     """Number of completions sampled for each problem."""
     epochs: Annotated[int, AtLeast(1)] = 1
@@ -66,25 +67,26 @@ class AgentConfig:
     minibatches: Annotated[int, AtLeast(1)] = 1
     """Number of optimiser steps in each pass, each on an equal part of the batch."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
-    """How the losses of the tokens are reduced to one loss: `token-mean` averages over all tokens of the batch; the others
-    average over completions, each with the mean of its tokens, their sum, or their sum divided by `max_tokens` (`-norm`)."""
+    """How the losses of the tokens are reduced to one loss: `token-mean` averages over all tokens of the batch. The other
+    choices average over completions, each with the mean of its tokens' losses, their sum, or their sum divided by `max_tokens`
+    (`-norm`)."""
     max_tokens: Annotated[int | None, AtLeast(1), UsedIf("uses_max_tokens", _NO_MAX_TOKENS)] = None
-    """Length of the longest completion: the constant that the aggregation `sequence-mean-token-sum-norm` divides by,
-    and the limit of the truncation rule `soft-overlong`. Generation is limited by `max_new_tokens` of the environment."""
+    """Length of the longest completion: the divisor of the aggregation `sequence-mean-token-sum-norm`, and the limit of the
+    truncation rule `soft-overlong`. It does not limit generation; `max_new_tokens` of the environment does."""
     truncation: Truncation = Truncation.SCORE
-    """How an episode counts if it ran out of tokens before it ended: with its own `score`, not at all (`mask`), with the
+    """How an episode counts if it ran out of tokens before its end: with its own score (`score`), not at all (`mask`), with the
     critic's value of its last state added (`bootstrap`), or with `truncation_reward` (`fixed-reward`). `soft-overlong`
-    takes up to 1 from every score, growing over the last `overlong_margin` tokens before `max_tokens`."""
+    subtracts up to 1 from every score; the penalty grows over the last `overlong_margin` tokens before `max_tokens`."""
     truncation_reward: Annotated[float, FINITE, UsedIf("pays_truncation", _NO_TRUNCATION_REWARD)] = 0.0
     """Reward of a truncated episode under the truncation rule `fixed-reward`."""
     overlong_margin: Annotated[int | None, AtLeast(1), UsedIf("shapes_length", _NO_MARGIN)] = None
     """Number of tokens before `max_tokens` over which the penalty of the truncation rule `soft-overlong` grows."""
     kl_coefficient: Annotated[float, AtLeast(0)] = 0.0
-    """Weight of the KL divergence from the reference policy, which is the policy at the start; no reference is kept at 0."""
+    """Weight of the KL divergence from the reference policy, which is the initial policy; at 0 no reference is kept."""
     kl_coefficient_end: Annotated[float | None, AtLeast(0)] = None
     """Weight of the KL divergence at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     kl_estimator: Annotated[KLEstimator, UsedIf("has_kl_term", _NO_KL)] = KLEstimator.K3
-    """How the KL divergence is estimated from a sampled token with the ratio r of reference to policy: -log r (`k1`),
+    """How the KL divergence is estimated from a sampled token, where r is the ratio of reference to policy: -log r (`k1`),
     (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), or `k3` weighted by the ratio of policy to sampler (`k3-ratio`)."""
     kl_placement: Annotated[Literal["loss", "reward"], UsedIf("has_kl_term", _NO_KL)] = "loss"
     """Whether the KL estimate is a term of the loss or is subtracted from the reward of each token."""
@@ -98,66 +100,69 @@ class AgentConfig:
     reference_sync_every: Annotated[int | None, AtLeast(1), UsedIf("needs_reference", _NO_REFERENCE)] = None
     """Number of steps after which the reference moves towards the policy; None never moves it."""
     reference_sync_mix: Annotated[float, Between(0, 1, open_low=True), UsedIf("reference_sync_every", _NO_SYNC)] = 1.0
-    """How far the reference moves at each sync, 1 being all the way to the policy."""
+    """How far the reference moves towards the policy at each sync; 1 moves it all the way."""
     entropy_coefficient: Annotated[float, AtLeast(0)] = 0.0
     """Weight of the entropy bonus."""
     entropy_coefficient_end: Annotated[float | None, AtLeast(0)] = None
     """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
     lag: Annotated[int, Between(0, _MOST_LAG)] = 0
-    """Number of updates between the weights that sample a batch and those that learn from it; above 0, batches are sampled
-    while earlier ones are verified and learned from."""
+    """Number of updates between the weights that sample a batch and the weights that learn from it. If it is above 0, batches
+    are sampled while earlier batches are verified and learned from."""
     carried_groups: Annotated[int, AtLeast(0)] = 0
-    """Number of groups that a step plays beside `problems_per_step`, and at most as many. The step ends as soon as
-    `problems_per_step` groups are done; the others are carried over the update and played on with the new weights (partial
-    rollouts). 0 carries none."""
+    """Number of groups that a step plays in addition to `problems_per_step`; it can't exceed `problems_per_step`. The step ends
+    as soon as `problems_per_step` groups are done. The other groups are carried over the update and continued with the new
+    weights (partial rollouts). 0 carries no groups over."""
     segment_tokens: Annotated[int, AtLeast(1), UsedIf("carried_groups", _NOTHING_CARRIED)] = 256
-    """Number of tokens by which unfinished episodes go on before the groups that are done are counted, if `carried_groups` is
-    above 0."""
+    """Number of tokens by which unfinished episodes continue before finished groups are counted, if `carried_groups` is above
+    0."""
     max_carried_steps: Annotated[int, AtLeast(1), UsedIf("carried_groups", _NOTHING_CARRIED)] = 4
-    """Largest number of updates that a group is carried over; the step after the last of them waits for it."""
+    """Largest number of updates that a group is carried over; the step after the last of these waits until the group is
+    done."""
     importance_correction: Correction | None = None
-    """Weighting of off-policy tokens, sampled by another engine or older weights; `none` takes the sampler's log-probabilities
-    for the learner's. By default it is `none` if the policy itself samples with the current weights alone, and `token-truncate`
-    if an engine or older weights do."""
+    """Weighting of off-policy tokens, sampled by another engine or older weights; `none` treats the sampler's log-probabilities
+    as the learner's. The default is `none` if the policy itself samples with its current weights, and `token-truncate` if
+    another engine or older weights sample."""
     importance_cap: Annotated[float, AtLeast(1, infinite=True), UsedIf("weighs_samples", _NO_WEIGHTS)] = 2.0
     """Largest importance weight."""
     importance_floor: Annotated[float, Between(0, 1), UsedIf("weighs_samples", _NO_WEIGHTS)] = 0.0
-    """Smallest importance weight, from 0 to 1; truncation raises smaller weights to it, and masking sets them to 0."""
+    """Smallest importance weight, from 0 to 1; truncation raises smaller weights to this value, and masking sets them to 0."""
     max_error_share: Annotated[float, Between(0, 1)] = 0.5
-    """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a
-    `VerifierFailureError` if the share is exceeded over the last step (over the last steps with 32 episodes together, if a step
-    has fewer), or at the end of training."""
+    """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a `VerifierFailureError`
+    if the share is exceeded over the last step (if a step has fewer than 32 episodes, over the last steps that together have
+    32), or at the end of training."""
     problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
-    """How the problems of a step are chosen: all of them once before any comes again (`uniform`), or in proportion to p(1 - p),
-    where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
+    """How the problems of a step are chosen: each problem once before any is repeated (`uniform`), or in proportion to
+    p(1 - p), where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
     (`difficulty`)."""
     difficulty: Annotated[str | None, UsedIf("reads_difficulty", _NO_DIFFICULTY)] = None
-    """Folder of the evaluation for the problem sampler `difficulty`, as `rlvr eval --split train --samples 8` writes it."""
+    """Folder of the evaluation for the problem sampler `difficulty`, as written by `rlvr eval --split train --samples 8`."""
     floor: Annotated[float, Between(0, 1), UsedIf("adapts_problems", _ALL_UNIFORM)] = 0.1
-    """Share of the draws of problems that stays uniform, so that no problem is starved."""
+    """Share of the problems that is drawn uniformly, so that no problem is neglected."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of problems and of sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """Settings of the optimiser."""
     critic: CriticConfig | None = None
-    """Settings of the critic; None for an agent without one."""
+    """Settings of the critic; None for an agent without a critic."""
 
     control: ClassVar[Mapping[str, Any]] = {}
-    """The defaults of `for_control` that are an agent's own."""
+    """An agent's own defaults for `for_control`."""
 
     own_uses: ClassVar[frozenset[str]] = frozenset()
-    """Shared settings that an agent's own code reads, so that they have an effect whatever the other settings are."""
+    """Shared settings that an agent's own code reads, so that they always have an effect, whatever the other settings are."""
 
     learns_values: ClassVar[bool] = False
-    """Whether the policy's own outputs are values, so that a truncated episode can go on without a critic."""
+    """Whether the policy's own outputs are values, so that the return of a truncated episode can be continued without a
+    critic."""
 
     @classmethod
     def for_control(cls, **settings: Any) -> Self:
-        """Settings with other defaults, for environments with vectors as observations, such as CartPole-v1.
+        """Settings with other defaults, for environments whose observations are vectors, such as CartPole-v1.
 
-        Episodes there are long, returns large and models small: a step has 16 episodes, the learning rate is 1e-3 and the
-        gradient's norm at most 0.5. If an agent can, it discounts by 0.99, has a separate critic, and continues the return
-        of an episode that reached the time limit with the critic's value, since a time limit is no termination.
+        In these environments episodes are long, returns large and models small: a step has 16 episodes, the learning rate is
+        1e-3 and the gradient's norm at most 0.5. If an agent can, it discounts by 0.99, has a separate critic, and continues
+        the return of an episode that reached the time limit with the critic's value, since reaching a time limit is not a
+        termination.
 
         Args:
             settings: Settings that differ from these defaults.
@@ -201,7 +206,7 @@ class AgentConfig:
         self._check_effects()
 
     def _check_effects(self) -> None:
-        """Reject settings that differ from this agent's defaults and have no effect."""
+        """Reject settings that differ from this agent's defaults but have no effect."""
         if self.learner.schedule_steps is not None and not self.has_schedule:
             raise InvalidArgumentError(
                 f"schedule_steps={self.learner.schedule_steps} has no effect, since nothing changes on a schedule: set "
@@ -245,7 +250,7 @@ class AgentConfig:
 
     @property
     def older_weights(self) -> str | None:
-        """The setting by which weights older than the learner's sample some tokens; None without one."""
+        """The setting that lets weights older than the learner's sample some tokens; None if there is no such setting."""
         return next(
             (f"{name}={getattr(self, name)}" for name in ("lag", "carried_groups") if getattr(self, name)), None
         )
@@ -267,23 +272,23 @@ class AgentConfig:
 
     @property
     def uses_max_tokens(self) -> bool:
-        """Whether the aggregation or the rule for truncated episodes has a constant length."""
+        """Whether the aggregation or the rule for truncated episodes uses `max_tokens`."""
         constant = self.aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM
         return constant or self.shapes_length
 
     @property
     def shapes_length(self) -> bool:
-        """Whether scores fall towards `max_tokens`."""
+        """Whether a length penalty lowers scores before `max_tokens`."""
         return self.truncation is Truncation.SOFT_OVERLONG
 
     @property
     def pays_truncation(self) -> bool:
-        """Whether a truncated episode has a reward of its own."""
+        """Whether a truncated episode gets a fixed reward."""
         return self.truncation is Truncation.FIXED_REWARD
 
     @property
     def weighs_samples(self) -> bool:
-        """Whether samples of other weights may be weighted."""
+        """Whether samples of other weights may get importance weights."""
         return self.importance_correction is not Correction.NONE
 
     @property
@@ -298,7 +303,7 @@ class AgentConfig:
         return self.learner.schedule != "constant" or any(end is not None for end in ends)
 
     def for_model(self, model: Any) -> Self:
-        """Return these settings with the learning rate chosen for a torch model, if none is set and one is needed."""
+        """Return these settings; if no learning rate is set and one is needed, it is chosen for the torch model."""
         return dataclasses.replace(self, learner=self.learner.for_model(model))
 
     def kl_schedule(self, run_steps: int | None = None) -> Schedule:
@@ -313,7 +318,7 @@ class AgentConfig:
         if end is None:
             return Schedule(start, start, "constant")
         total = run_steps if self.learner.schedule_steps is None else self.learner.schedule_steps
-        # The learner counts optimiser steps, these schedules training steps.
+        # The learner counts optimiser steps, but these schedules count training steps.
         steps = None if total is None else math.ceil(total / (self.epochs * self.minibatches))
         return Schedule(start, end, "linear", steps)
 

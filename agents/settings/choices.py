@@ -1,4 +1,4 @@
-"""Settings that are choices, without the code that they select, which needs torch; and enum settings given as text."""
+"""Settings that are choices, and their conversion from text; the code that they select is elsewhere, since it needs torch."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ Precision = Literal["auto", "float32", "bfloat16"]
 SaveDtype = Literal["source", "float32", "bfloat16", "float16"]
 Checkpointing = Literal["auto", "on", "off"]
 Gathering = Literal["auto", "trajectories", "rows"]
-"""The data of an episode that all ranks get. With `trajectories` they get the whole trajectory, and passes are divided evenly.
-With `rows` they get only the numbers of its row (rewards, lengths, verdict), and each rank passes the episodes that it played.
-`auto` gathers rows above `agents.distributed.ranks.MOST_GATHERING` ranks if the agent allows it."""
+"""The data of each episode that all ranks get. With `trajectories` it is the whole trajectory, and model passes are divided
+evenly. With `rows` it is only the numbers of the episode's row (rewards, lengths, verdict), and each rank processes the
+episodes that it played. `auto` gathers rows above `agents.distributed.ranks.MOST_GATHERING` ranks if the agent allows it."""
 
 
 class Aggregation(enum.StrEnum):
@@ -33,7 +33,7 @@ class Aggregation(enum.StrEnum):
 
 
 class Truncation(enum.StrEnum):
-    """How a truncated episode counts. It keeps the environment's reward unless stated otherwise."""
+    """How a truncated episode counts. The episode keeps the environment's reward unless stated otherwise."""
 
     SCORE = "score"
     """The episode's own score: the budget is part of the task, and the state after it has value 0."""
@@ -42,7 +42,7 @@ class Truncation(enum.StrEnum):
     the number of completions (overlong filtering; Yu et al. 2025, arXiv:2503.14476, section 3.4)."""
     BOOTSTRAP = "bootstrap"
     """The episode's score plus the critic's value of its last state, for budgets that are not part of the task
-    (Pardo et al. 2018, arXiv:1712.00378). Needs a critic."""
+    (Pardo et al. 2018, arXiv:1712.00378). This needs a critic."""
     FIXED_REWARD = "fixed-reward"
     """`truncation_reward` replaces all rewards of the episode."""
     SOFT_OVERLONG = "soft-overlong"
@@ -51,10 +51,10 @@ class Truncation(enum.StrEnum):
 
 
 class KLEstimator(enum.StrEnum):
-    """Estimator of a token's divergence. d = log pi - log ref; the token was sampled from pi, for `K3_RATIO` from pi_old.
+    """Estimator of a token's divergence. d = log pi - log ref; the token was sampled from pi, or, for `K3_RATIO`, from pi_old.
 
-    Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients are another
-    matter. Each statement is exact for the expectation over a token, given what precedes it:
+    Schulman, "Approximating KL divergence", 2020. The *values* of k1 and k3 are unbiased; their gradients differ, as the table
+    shows. Each entry is exact for the expectation over a token, given the tokens before it:
 
     | estimator | as a constant in the reward | as a term of the loss: its mean gradient |
     |---|---|---|
@@ -63,37 +63,38 @@ class KLEstimator(enum.StrEnum):
     | k3 | biased | grad KL(ref, pi): the other direction, which covers the reference's modes |
     | k3-ratio | biased | grad KL(pi, ref), also off-policy |
 
-    A term of the loss ignores that a token also changes which states follow; a reward summed to go does not. So only k1 in
-    the reward minimises the divergence of whole completions without bias.
+    A term of the loss ignores that a token also affects which states follow; a reward that is summed over later tokens does not
+    ignore it. So only k1 in the reward minimises the divergence of whole completions without bias.
     """
 
     K1 = "k1"
-    """d. Negative for some tokens."""
+    """The estimate is d, which is negative for some tokens."""
     K2 = "k2"
-    """d^2 / 2. Its value is biased, little where the policies are close."""
+    """The estimate is d^2 / 2. Its value is biased, but only little if the policies are close."""
     K3 = "k3"
-    """exp(-d) + d - 1. Never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300, equation 4)."""
+    """The estimate is exp(-d) + d - 1, which is never negative; GRPO's term of the loss (Shao et al. 2024, arXiv:2402.03300,
+    equation 4)."""
     K3_RATIO = "k3-ratio"
-    """k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
+    """The estimate is k3 times pi / pi_old, with gradient through the ratio (DeepSeek-V3.2, arXiv:2512.02556)."""
 
 
 class Correction(enum.StrEnum):
     """How weights are computed from ratios and bounded to [floor, cap]. d_t = log pi_old - log behaviour, w_t = exp(d_t)."""
 
     NONE = "none"
-    """1: samples are treated as on-policy."""
+    """Weight 1 for every token: samples are treated as on-policy."""
     TOKEN_TRUNCATE = "token-truncate"
     """w_t, clamped to the bounds: truncated importance sampling (Ionides 2008; for language models Yao et al. 2025)."""
     TOKEN_MASK = "token-mask"
     """w_t within the bounds, else 0: masked importance sampling (IcePop, arXiv:2510.18855)."""
     SEQUENCE_TRUNCATE = "sequence-truncate"
-    """exp(sum_t d_t) for all tokens of the completion, clamped to the bounds."""
+    """exp(sum_t d_t) for every token of the completion, clamped to the bounds."""
     SEQUENCE_MASK = "sequence-mask"
-    """exp(sum_t d_t) for all tokens of the completion if within the bounds, else 0. The sum grows with the length, so
+    """exp(sum_t d_t) for every token of the completion if it is within the bounds, else 0. The sum grows with the length, so
     rounding noise alone takes long completions out of the bounds."""
     GEOMETRIC_MASK = "geometric-mask"
-    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter independent of the
-    length."""
+    """w_t clamped to the bounds if exp(mean_t d_t) of the completion is within them, else 0: a filter that does not depend on
+    the length."""
 
 
 class PreferenceLoss(enum.StrEnum):
@@ -102,7 +103,8 @@ class PreferenceLoss(enum.StrEnum):
     SIGMOID = "sigmoid"
     """-log sigmoid(beta h): DPO (Rafailov et al. 2023, arXiv:2305.18290, equation 7)."""
     IPO = "ipo"
-    """(h - 1 / (2 beta))^2: IPO (Azar et al. 2023, arXiv:2310.12036, equation 17), bounded where preferences are certain."""
+    """(h - 1 / (2 beta))^2: IPO (Azar et al. 2023, arXiv:2310.12036, equation 17), which stays bounded if preferences are
+    certain."""
 
 
 def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:

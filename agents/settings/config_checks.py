@@ -27,7 +27,8 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
     """Check that each batch is used for one optimiser step.
 
     Raises:
-        InvalidArgumentError: If there are several, or batches of older weights would count as those of the current ones.
+        InvalidArgumentError: If there are several, or batches of older weights would be treated as batches of the current
+            weights.
     """
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
@@ -56,11 +57,11 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
 
     Args:
         settings: A dataclass.
-        names: Its fields without effect.
-        instead: What applies in their place, for the message.
+        names: The names of its fields without effect.
+        instead: What applies instead of them, for the message.
 
     Raises:
-        InvalidArgumentError: If one was set; the message names it.
+        InvalidArgumentError: If such a setting was changed; the message names it.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name in names:
@@ -71,14 +72,14 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
 
 
 NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
-"""Why agents whose loss is `policy_gradient` take one optimiser step per batch."""
+"""Reason why agents whose loss is `policy_gradient` take one optimiser step per batch."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:
     """Check that no setting changes the scores of the verifier.
 
     Raises:
-        InvalidArgumentError: If one does.
+        InvalidArgumentError: If a setting does.
     """
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
         raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")

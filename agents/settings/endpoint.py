@@ -24,30 +24,31 @@ class EndpointConfig:
     base_url: Annotated[str, HTTPAddress("http://localhost:8000/v1")]
     """Address of the server's API, such as http://localhost:8000/v1."""
     model: str
-    """Name of the model, as the server knows it."""
+    """The model's name on the server."""
     api_key: str | None = field(default=None, repr=False)
-    """Key of the server; None for a server without one. On a command line write env:NAME, where NAME is the variable that
-    contains the key."""
+    """Key of the server; None for a server without a key. On a command line write env:NAME, where NAME is the environment
+    variable that contains the key."""
     route: Route = "chat"
-    """Kind of request: "chat" sends messages, which the server puts into its model's template; "completions" sends the prompt
-    as text."""
+    """Kind of request: "chat" sends messages, which the server renders with its model's template; "completions" sends the
+    prompt as text."""
     tools: ToolForm = "protocol"
     """How an environment's tools are described and called: "protocol" uses the fields `tools` and `tool_calls`, which the
-    server has to support; "text" uses the messages themselves. The route "completions" only has text."""
+    server must support; "text" writes them into the messages themselves. The route "completions" supports only "text"."""
     concurrency: Annotated[int, AtLeast(1)] = 64
-    """Number of requests that wait for an answer at once."""
+    """Maximum number of simultaneous requests."""
     timeout_s: Annotated[float, Above(0, infinite=True)] = 600.0
-    """Seconds after which an attempt without a complete answer has failed."""
+    """Seconds after which an attempt without a complete answer counts as failed."""
     retries: Annotated[int, AtLeast(0)] = 5
-    """Number of further attempts after one that failed."""
+    """Number of further attempts after the first attempt has failed."""
     backoff_s: Annotated[float, AtLeast(0)] = 1.0
-    """Seconds before the second attempt; each further one waits twice as long, up to a minute, unless the server names a
+    """Seconds before the second attempt; the wait doubles for each further attempt, up to a minute, unless the server names a
     time."""
     price: Annotated[tuple[float, float] | None, AtLeast(0)] = None
-    """The server's price of a million tokens of prompts, and of a million sampled ones, from which the cost of samples is
-    computed; None if it is free."""
+    """The server's prices of a million prompt tokens and of a million sampled tokens, from which the cost of samples is
+    computed; None if the server is free."""
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of each request, such as top_p; None leaves a field out that the server does not accept, such as seed."""
+    """Further fields of each request, such as top_p; the value None omits a field that the server does not accept, such as
+    seed."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -55,7 +56,7 @@ class EndpointConfig:
             raise InvalidArgumentError("model must be the name of a model that the server knows, got ''")
 
     def cost(self, prompt_tokens: int, tokens: int) -> float | None:
-        """The cost of some tokens of prompts and some sampled ones; None without a price."""
+        """The cost of these numbers of prompt tokens and sampled tokens; None without a price."""
         return None if self.price is None else (prompt_tokens * self.price[0] + tokens * self.price[1]) / 1e6
 
     @property

@@ -21,7 +21,7 @@ class LearnerConfig:
 
     learning_rate: Annotated[float | None, Above(0)] = None
     """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
-    and 1e-6 for a billion or more; ten times as much for supervised learning, and ten times as much for LoRA."""
+    and 1e-6 for a billion or more; ten times these rates for supervised learning, and again ten times for LoRA."""
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
     """Weight decay of AdamW."""
     beta1: Annotated[float, Between(0, 1, open_high=True)] = 0.9
@@ -29,33 +29,33 @@ class LearnerConfig:
     beta2: Annotated[float, Between(0, 1, open_high=True)] = 0.999
     """Decay rate of AdamW's running mean of the squared gradient."""
     max_grad_norm: Annotated[float, Above(0, infinite=True)] = 1.0
-    """Global norm to which gradients are scaled down; those of a critic's own weights are scaled separately."""
+    """Global norm to which larger gradients are scaled down; the gradients of a critic's own weights are scaled separately."""
     schedule: Shape = "constant"
     """Shape of the learning rate's decay, from its full value to 0 at `schedule_steps`."""
     warmup_steps: int = 0
     """Number of optimiser steps over which the learning rate rises linearly from 0."""
     schedule_steps: int | None = None
-    """Number of optimiser steps of a whole run, at which schedules end. None takes the length of the run (`--steps`, or
-    `steps` of `learn`); a run resumed with more steps continues at the rate that the longer run has at that step."""
+    """Number of optimiser steps after which schedules end. None takes the length of the run (`--steps`, or `steps` of `learn`);
+    a run that is resumed with more steps continues at the rate that the longer run has at that step."""
     micro_batch_size: Annotated[int, AtLeast(1)] = 64
-    """Number of completions in one forward and backward pass; it does not change the result beyond rounding."""
+    """Number of completions in one forward and backward pass; it does not change results except by rounding."""
     skip_zero_advantages: bool = True
     """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups of equal scores. They still
-    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` leave them out. It has no
-    effect on supervised learning or on agents with a critic."""
+    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` leave them out. This setting
+    has no effect on supervised learning or on agents with a critic."""
 
     def __post_init__(self) -> None:
         check_types(self)
         self._schedule(1.0, None)  # raises if the settings are inconsistent
 
     def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
-        """Return these settings with a learning rate: the one that is set, or the one chosen for a torch model."""
+        """Return these settings with a learning rate: the rate that is set, or a rate chosen for a torch model."""
         if self.learning_rate is not None:
             return self
         return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
 
     def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
-        """The learning rate of optimiser step `step`, the first being 0: a pure function, so resuming needs no state.
+        """The learning rate of optimiser step `step` (the first is 0): a pure function, so resuming needs no state.
 
         Args:
             step: Number of the optimiser step.
@@ -69,7 +69,7 @@ class LearnerConfig:
         return self._schedule(self.learning_rate, run_steps)(step)
 
     def check_schedule(self, run_steps: int) -> None:
-        """Check that the schedule fits into a run of so many optimiser steps.
+        """Check that the schedule fits into a run with this number of optimiser steps.
 
         Raises:
             InvalidArgumentError: If the warm-up is as long as the schedule.

@@ -1,15 +1,16 @@
 """The default learning rate of AdamW, chosen from the number of the model's parameters.
 
-For reinforcement learning it is interpolated between these points, as a power law from each to the next, and constant outside:
+For reinforcement learning the rate is interpolated between these points by power laws, and is constant outside them:
 
-* 3.5e5 parameters: 2e-4. At 6e-4, ReMax on a model of 7e4 fell from 0.57 to 0.54 (greedy 0.82 to 0.66) in 13 steps on Sort,
-  while REINFORCE and RLOO rose.
+* 3.5e5 parameters: 2e-4. With a rate of 6e-4 and a model of 7e4 parameters on Sort, the score of ReMax fell in 13 steps from
+  0.57 to 0.54 (greedy 0.82 to 0.66), while REINFORCE and RLOO rose.
 * 1.08e6 parameters: 9.5e-5, about the rate of the demonstration (`rlvr demo`), which 40 steps of GRPO and RLOO improve.
 * 1.35e8 parameters: 1.5e-5, measured with SmolLM2-135M-Instruct (docs/real-model.md).
 * 1e9 parameters: 1e-6, the default of TRL's GRPO and the rate of DAPO (arXiv:2503.14476) at 32e9; not measured here.
 
-Supervised learning takes ten times as much, 1e-3 and 1e-5: its gradient has far less noise. Adapters take ten times as much as
-full fine-tuning, in reinforcement and in supervised learning alike (Schulman et al. 2025, "LoRA Without Regret").
+Supervised learning uses ten times these rates (such as 1e-3 for a million parameters and 1e-5 for a billion), since its
+gradient has far less noise. Adapters use ten times the rate of full fine-tuning, in reinforcement learning and in supervised
+learning (Schulman et al. 2025, "LoRA Without Regret").
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def default_learning_rate(parameters: int, *, supervised: bool = False, adapter:
 
     Args:
         parameters: Number of all weights of the model, at least 1.
-        supervised: Whether the gradient is that of the likelihood of given completions.
+        supervised: Whether the model is trained on the likelihood of given completions.
         adapter: Whether only a LoRA adapter learns.
     """
     rate = math.exp(np.interp(math.log(parameters), np.log(_PARAMETERS), np.log(_RATES)))
@@ -38,12 +39,12 @@ def default_learning_rate(parameters: int, *, supervised: bool = False, adapter:
 
 
 def learning_rate_for(model: Any, *, supervised: bool = False) -> float:
-    """`default_learning_rate` of a torch model, with an adapter or without."""
+    """`default_learning_rate` for a torch model, with or without an adapter."""
     return default_learning_rate(count_parameters(model), supervised=supervised, adapter=has_adapter(model))
 
 
 def count_parameters(model: Any) -> int:
-    """The number of weights of a torch model, frozen ones included and shared ones once."""
+    """The number of weights of a torch model; frozen weights are included, and shared weights count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -1,6 +1,6 @@
-"""Suites: the environments of a benchmark, the numbers of samples, and the training of agents before it.
+"""Suites: the environments of a benchmark, the numbers of samples, and the agents to train first.
 
-A suite is a TOML file; those in this folder have a name. `read_suite` describes the contents of a file.
+A suite is a TOML file; the files in this folder can be named without a path. `read_suite` reads a file.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 from verifiers import AtLeast, DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
-"""A data set with at most this many problems, such as AIME's 30, is by default answered `SMALL_SET_SAMPLES` times."""
+"""A data set with at most this many problems, such as the 30 of AIME, is by default answered `SMALL_SET_SAMPLES` times."""
 SMALL_SET_SAMPLES = 32
 _FOLDER = Path(__file__).parent
 TableT = TypeVar("TableT")
@@ -29,14 +29,14 @@ class SuiteEnvironment:
     name: str
     """Name of the environment, such as `"GSM8K"`."""
     label: str | None = None
-    """Its label in the leaderboard, which two environments of one name need; None for the name."""
+    """The environment's label in the leaderboard, needed if two environments have the same name; None for the name."""
     split: str = "test"
     problems: Annotated[int | None, AtLeast(1)] = None
-    """Number of problems, the first ones; None for all."""
+    """Number of problems, beginning with the first; None for all."""
     samples: Annotated[int | None, AtLeast(1)] = None
-    """Completions for each problem; None for `samples_of`'s default."""
+    """Number of completions for each problem; None for `samples_of`'s default."""
     max_new_tokens: Annotated[int | None, AtLeast(1)] = None
-    """Token budget of a completion; None for the suite's, or else the environment's own."""
+    """Token budget of a completion; None for the suite's budget or, if it has none, the environment's own."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Further arguments of the environment."""
 
@@ -45,16 +45,16 @@ class SuiteEnvironment:
 
     @property
     def column(self) -> str:
-        """The label, or the name without the common part of all ids."""
+        """The label or, without a label, the name without the prefix and suffix that all ids share."""
         return self.label or self.name.removeprefix("rlvr/").removesuffix("-v0")
 
     @property
     def folder(self) -> str:
-        """The name of the folder for its evaluations."""
+        """The name of the folder for the environment's evaluations."""
         return re.sub(r"[^\w.-]+", "-", self.column)
 
     def samples_of(self, problems: int, temperature: float) -> int:
-        """The number of completions for each of so many problems; at temperature 0 they would all be the same."""
+        """The number of completions per problem for this number of problems; at temperature 0 all would be the same."""
         if self.samples is not None:
             return self.samples
         return SMALL_SET_SAMPLES if problems <= SMALL_SET and temperature > 0 else 1
@@ -62,15 +62,15 @@ class SuiteEnvironment:
 
 @dataclass(frozen=True)
 class SuiteTraining:
-    """Agents that are trained from one start under one budget, the table `[train]`."""
+    """Agents that are trained from the same model with the same budget: the table `[train]`."""
 
     agents: Sequence[str]
     """Names of agents, or module:Class."""
     env: str
     tokens: Annotated[int, AtLeast(1)]
-    """Sampled tokens that each agent may learn from."""
+    """Number of sampled tokens that each agent may learn from."""
     model: str = "tiny"
-    """The model that each begins with, as for `rlvr train --model`."""
+    """The model that each agent starts from, as for `rlvr train --model`."""
     seeds: Sequence[Any] = (0, 1, 2)
     options: Mapping[str, Any] = field(default_factory=dict)
     """Further options of `rlvr train`, such as `num-envs = 32`."""
@@ -110,7 +110,7 @@ class Suite:
 
 
 def suite_names() -> list[str]:
-    """The suites that have a name."""
+    """The names of the suites in this folder."""
     return sorted(path.stem for path in _FOLDER.glob("*.toml"))
 
 
@@ -121,7 +121,7 @@ def read_suite(name: str) -> Suite:
         name: One of `suite_names`, or the path of a file that ends in `.toml`.
 
     Raises:
-        UnknownNameError: If there is no such suite; the message offers the nearest.
+        UnknownNameError: If there is no such suite; the message suggests the nearest.
         MissingDataError: If there is no such file.
         DataError: If the file can't be read, or is not TOML.
         InvalidArgumentError: If a key is unknown or missing, or its value is not allowed.
@@ -162,7 +162,7 @@ def _suite(name: str, content: dict[str, Any]) -> Suite:
 
 
 def _read(cls: type[TableT], table: object, where: str, **own: Any) -> TableT:
-    """A table as a dataclass, whose further fields are `own`."""
+    """A table as a dataclass; `own` gives the fields that are not in the table."""
     if not isinstance(table, dict):
         raise InvalidArgumentError(f"{where} must be a table, got {table!r}")
     fields: Any = dataclasses.fields(cls)  # type: ignore[arg-type] # a dataclass

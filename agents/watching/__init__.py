@@ -1,1 +1,1 @@
-"""Runs in a browser while they train, and afterwards: growing files, the data shown of them, a server, and the page."""
+"""Shows training runs in a browser, during and after training: reading growing files, choosing data, server and page."""

@@ -1,4 +1,4 @@
-"""The groups of completions that a run recorded, of a training step or of an evaluation's problem."""
+"""The groups of completions in a recorded run, each from a training step or of a problem in an evaluation."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from agents.watching.lines import Place
 from verifiers import Outcome
 
 Key: TypeAlias = tuple[int, int]
-"""Training step and number of the group; for an evaluation, 0 and the problem."""
+"""Training step and number of the group; for an evaluation, 0 and the index of the problem."""
 
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """The data kept of a recorded completion; the rest stays in its file."""
+    """The data of a recorded completion that is kept in memory; the rest stays in its file."""
 
     place: Place
     key: Key
@@ -29,23 +29,23 @@ class Completion:
         Raises:
             DataError: If a column is missing or of another type.
         """
-        sample = replace(Sample.read(line), answer=None)  # which may be long
+        sample = replace(Sample.read(line), answer=None)  # the answer may be long
         step, group = line.get("step"), line.get("group")
         key = (step, group) if isinstance(step, int) and isinstance(group, int) else (0, sample.problem)
         return cls(place, key, sample)
 
     @property
     def right(self) -> bool:
-        """Whether the verifier called it correct, or scored it 1."""
+        """Whether the verifier judged the completion correct, or scored it 1."""
         return self.sample.outcome == Outcome.CORRECT or self.sample.score == 1
 
 
 Group: TypeAlias = Sequence[Completion]
-"""Completions of one problem that stand side by side."""
+"""Completions of one problem that are shown side by side."""
 
 
 def grouped(completions: Sequence[Completion]) -> dict[Key, Group]:
-    """Put completions together, the last step's first; a later line of the same sample replaces an earlier one."""
+    """Group completions, with the last step's groups first; a later line of the same sample replaces an earlier one."""
     groups: dict[Key, dict[int, Completion]] = {}
     for completion in completions:
         groups.setdefault(completion.key, {})[completion.sample.sample] = completion
@@ -65,4 +65,4 @@ FILTERS: dict[str, Callable[[Sequence[Group]], Sequence[Group]]] = {
     "longest": lambda groups: sorted(groups, key=lambda group: -max(one.sample.tokens for one in group)),
     "verifier broke": lambda groups: [group for group in groups if any(one.sample.errored for one in group)],
 }
-"""Filters of the groups to list, with their order."""
+"""Functions that select the groups to list, in order, by the filter's name."""

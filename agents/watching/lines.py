@@ -17,11 +17,11 @@ class GrowingLines(Generic[T]):
     """The parsed lines of a file; each line is read once.
 
     A last line without a line break is still being written, and is read later. If the file was replaced or cut, as when a run
-    is resumed, all of it is read again.
+    is resumed, the whole file is read again.
 
     Args:
         path: The file, which need not exist yet.
-        parse: Makes a result of a line's object and place, or raises a ValueError if the line is not of the expected form.
+        parse: Makes a result from a line's object and place, or raises a ValueError if the line is not of the expected form.
     """
 
     def __init__(self, path: Path, parse: Callable[[dict[str, Any], Place], T]) -> None:
@@ -30,12 +30,12 @@ class GrowingLines(Generic[T]):
         self.damaged = 0
         """Number of complete lines that can't be read."""
         self.version = 0
-        """Number of times that `read` found something else than before."""
+        """Number of times that `read` found the file changed."""
         self._parse = parse
         self._inode, self._end, self._mark = -1, 0, b""
 
     def read(self) -> None:
-        """Read what was appended."""
+        """Read the lines that were appended."""
         before = self._inode, self._end
         try:
             with self.path.open("rb") as file:
@@ -71,4 +71,4 @@ class GrowingLines(Generic[T]):
         except (ValueError, RecursionError):
             self.damaged += 1
         self._end += len(line)
-        self._mark = line[-256:]  # which must still be there when more is read
+        self._mark = line[-256:]  # these bytes must be unchanged when more is read

@@ -1,4 +1,4 @@
-"""The data that the page shows, read from the folders of runs whenever they have grown; nothing in them is changed."""
+"""The data that the page shows, read from the folders of runs whenever these have grown; the folders are not changed."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agents.watching.lines import GrowingLines, Place
 from verifiers import InvalidArgumentError, MissingDataError, unknown_name
 
 PAGE = 50
-"""Number of groups, warnings and causes of verifier errors that are listed at once."""
+"""Maximum number of groups, of warnings, and of causes of verifier errors that are listed at once."""
 
 
 class WatchedRun:
     """The folder of a training run or of an evaluation, finished or not.
 
     Raises:
-        MissingDataError: If it holds neither.
+        MissingDataError: If the folder holds neither.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -44,7 +44,7 @@ class WatchedRun:
         self._warning: str | None = None
 
     def read(self) -> None:
-        """Read what was written since the last time."""
+        """Read the data written since the last call."""
         for lines in (self.metrics, self._completions, self._errors):
             lines.read()
         if self._groups[0] != self._completions.version:
@@ -84,7 +84,7 @@ class WatchedRun:
         }
 
     def groups(self, show: str, first: int) -> dict[str, Any]:
-        """A page of the groups that a filter shows, from an index on.
+        """A page of the groups that a filter shows, beginning at an index.
 
         Raises:
             UnknownNameError: If there is no such filter.
@@ -103,7 +103,7 @@ class WatchedRun:
         return {"count": len(chosen), "groups": listed, "filters": [*FILTERS]}
 
     def completions(self, key: Key) -> bytes:
-        """The lines of a group as they stand in the run's file: a JSON list.
+        """The lines of a group from the run's file, unchanged, as a JSON list.
 
         Raises:
             InvalidArgumentError: If there is no such group, such as after a run was resumed.
@@ -120,7 +120,7 @@ def _step(line: dict[str, Any], _: Place) -> dict[str, Any]:
 
 
 def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> dict[str, Any]:
-    """Curves of metrics, running means over `smooth` steps, with bands over the runs that differ in their seed alone."""
+    """Curves of metrics, smoothed by running means over `smooth` steps, with bands over runs that differ only in seed."""
     configs = {run.folder: run.config for run in runs}
     names = {run.folder: metric_names(run.metrics.values) for run in runs}
     settings = [TrainingCurve.of_rows(run.folder, configs[run.folder], [], "").setting for run in runs]
@@ -130,7 +130,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
         rows = {run.folder: [row for row in run.metrics.values if row.get(metric) is not None] for run in runs}
         having = [run for run in runs if metric in names[run.folder]]
         drawn = [TrainingCurve.of_rows(run.folder, configs[run.folder], rows[run.folder], metric) for run in having]
-        sparse = any(2 * len(rows[run.folder]) < len(run.metrics.values) for run in having)  # such as an evaluation's
+        sparse = any(2 * len(rows[run.folder]) < len(run.metrics.values) for run in having)  # such as an evaluation
         order = dict.fromkeys(curve.setting for curve in drawn)
         groups = bands(drawn, 1 if sparse else smooth) if drawn else []
         panels[metric] = [
@@ -140,7 +140,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
 
 
 def _as_json(band: Band) -> dict[str, Any]:
-    """A band with six digits, as many as a picture shows, and None for a missing number."""
+    """A band as JSON, with six digits, enough for a picture, and None for a missing number."""
     columns = {"mean": band.mean, "low": band.low, "high": band.high, "raw": band.raw}
     return {"label": band.label, "steps": band.steps.tolist()} | {
         name: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]

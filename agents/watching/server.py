@@ -1,7 +1,7 @@
 """The server of the page: its addresses, and access to them.
 
-Only this machine reaches it, and every address begins with a token, which other users of the machine and pages of other sites
-do not know. It reads, and changes nothing.
+Only this machine can reach the server, and every address begins with a token, which other users of the machine and pages of
+other sites do not know. The server only reads data, and changes none.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _HEADERS = {
     "Referrer-Policy": "no-referrer",
     "X-Content-Type-Options": "nosniff",
 }
-"""Headers of every answer: the page may load its own script and style, and ask this server; nothing else runs or is fetched."""
+"""Headers of every answer: the page may load its own script and style and send requests to this server, but nothing else."""
 
 
 class WatchServer(ThreadingHTTPServer):
-    """Serves the page of some runs on a listening socket; every address begins with the token."""
+    """Serves the page of some runs on a listening socket; the path of every address begins with the token."""
 
     daemon_threads = True
 
@@ -52,7 +52,7 @@ class WatchServer(ThreadingHTTPServer):
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/{self.token}/"
 
     def data(self, name: str, query: dict[str, list[str]]) -> bytes:
-        """The JSON at an address; an InvalidArgumentError reports an unknown address or an invalid query."""
+        """The JSON data at an address; an unknown address or an invalid query raises an InvalidArgumentError."""
         with self._lock:
             for run in self._runs:
                 run.read()
@@ -68,7 +68,7 @@ class WatchServer(ThreadingHTTPServer):
             raise InvalidArgumentError(f"there is no {name!r}")
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Report an error, unless the browser has just gone away."""
+        """Report an error, unless the browser has merely disconnected."""
         if not isinstance(sys.exception(), ConnectionError):
             super().handle_error(request, client_address)
 
@@ -81,12 +81,12 @@ def _number(query: dict[str, list[str]], name: str) -> int:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """One connection."""
+    """Handles one connection."""
 
     server: WatchServer
 
     def do_GET(self) -> None:
-        """Answer, or refuse, such as a browser that was led here by another site's name."""
+        """Answer a request, or refuse it, such as one of a browser that reached this server by another site's name."""
         parts = urlsplit(self.path)
         token, _, name = parts.path.removeprefix("/").partition("/")
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname

@@ -1,1 +1,1 @@
-"""One episode in the terminal, played by a person or a model."""
+"""Plays one episode in the terminal, with a person or a model as the player."""

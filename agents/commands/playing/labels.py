@@ -1,4 +1,4 @@
-"""How single tokens are written."""
+"""Labels of single tokens."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 import rlvr_envs
 
 _MOST_LEGAL = 20
-"""Number of legal tokens up to which they are listed."""
+"""Maximum number of legal tokens that are listed."""
 
 
 def token_label(tokenizer: rlvr_envs.Tokenizer, token: int) -> str:
-    r"""A token as a Python literal: its text, or its bytes if these are no whole characters; a special one by its number.
+    r"""A token as a Python literal: its text, or its bytes if these are not whole characters; a special token by its number.
 
     The token that ends a completion is `<end>`.
     """
@@ -26,7 +26,7 @@ def token_label(tokenizer: rlvr_envs.Tokenizer, token: int) -> str:
 
 
 def legal_tokens(tokenizer: rlvr_envs.Tokenizer, action_mask: NDArray[np.int8]) -> str:
-    """The legal tokens of a mask i8[v], or their number if they are many."""
+    """The legal tokens of a mask i8[v], or only their number if there are many."""
     tokens = np.flatnonzero(action_mask).tolist()
     if len(tokens) > _MOST_LEGAL:
         return f"{len(tokens)} of {len(action_mask)} tokens"

@@ -1,4 +1,4 @@
-"""A model as the player of an episode, which shows each token beside its most probable alternatives."""
+"""A model as the player of an episode; each token is shown with its most probable alternatives."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class ModelPlayer:
     """Samples tokens from a policy.
 
     Args:
-        policy: The policy that acts. Shown probabilities are those of its sampling distribution, at temperature 0 those at
-            temperature 1.
+        policy: The policy that acts. The probabilities shown are those of its sampling distribution or, if it samples at
+            temperature 0, those at temperature 1.
         tokenizer: The tokenizer of policy and environment.
         console: Where tokens are shown.
-        top: Number of most probable tokens to show beside each; 0 shows no tokens.
+        top: Number of most probable tokens to show beside each sampled token; 0 shows no tokens.
         seed: Seed u64 of sampling.
     """
 
@@ -38,7 +38,7 @@ class ModelPlayer:
         policy.begin(np.array([0]), np.array([seed], dtype=np.uint64))
 
     def begin_turn(self) -> None:
-        """Nothing to do: the text that the environment appended is in the observation."""
+        """Do nothing: the text that the environment appended is in the observation."""
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int:
         """Sample the next token, and show it."""

@@ -19,7 +19,7 @@ from agents.console.printable import printable
 from verifiers import InvalidArgumentError
 
 Chooser = Callable[[Any], tuple[int, str] | None]
-"""Chooses an action for an observation, counted from 0, with a note that is shown beside it; None leaves the episode."""
+"""Chooses an action (numbered from 0) for an observation, with a note to show beside the action; None leaves the episode."""
 
 
 def play_numbers(
@@ -32,7 +32,7 @@ def play_numbers(
         choose: Chooses the actions.
         console: Where to print.
         seed: Seed of the first reset.
-        problem: Index of the problem, for an environment that has numbered ones; None draws it.
+        problem: Index of the problem, for an environment with numbered problems; None draws a problem.
     """
     check_has_problem(env, problem)
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
@@ -60,7 +60,7 @@ def check_has_problem(env: gymnasium.Env[Any, Any], problem: int | None) -> None
     """Refuse the index of a problem if the environment has no numbered problems.
 
     Raises:
-        InvalidArgumentError: If it has no numbered problems.
+        InvalidArgumentError: If an index is given, and the environment has no numbered problems.
     """
     if problem is not None and not hasattr(env.unwrapped, "num_problems"):
         raise InvalidArgumentError(
@@ -79,14 +79,14 @@ def first_action(env: gymnasium.Env[Any, Any]) -> int:
 
 
 def label(env: gymnasium.Env[Any, Any], action: int) -> str:
-    """An action's number, and its character if the environment has one."""
+    """An action's number, and its character if the environment has characters for actions."""
     world = env.unwrapped
     name = f" ({world.process.actions[action]})" if isinstance(world, rlvr_envs.StateEnv) else ""
     return f"{action + first_action(env)}{name}"
 
 
 def described(env: gymnasium.Env[Any, Any], observation: Any) -> str:
-    """An observation: a state's number and how it is written, or numbers."""
+    """An observation as text: a state's number and name, or the numbers of an array."""
     world = env.unwrapped
     if isinstance(world, rlvr_envs.StateEnv):
         name = world.process.states[int(observation)]
@@ -111,7 +111,7 @@ def person(env: gymnasium.Env[Any, Any], console: Console) -> Chooser:
 
 
 def top_values(env: gymnasium.Env[Any, Any], values: NDArray[Any], top: int, name: str) -> str:
-    """The highest of some numbers f[a], one for each action, as a note; nothing for `top` 0."""
+    """A note with the highest of the numbers f[a], one for each action; empty if `top` is 0."""
     best = np.argsort(-values, kind="stable")[:top]
     shown = ", ".join(f"{label(env, int(action))} {values[action]:.3f}" for action in best)
     return f" of {name} {shown}" if top else ""

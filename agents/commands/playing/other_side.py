@@ -1,4 +1,4 @@
-"""The environment's side of an episode of several turns in the terminal, taken by a person or a model."""
+"""Lets a person or a model take the environment's side of an episode of several turns in the terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TypedOpponent:
     console: Console
 
     def __call__(self, seat: Seat) -> str:
-        """Show the board and read a move; the end of input counts as no move, which loses."""
+        """Show the board and read a move; at the end of input there is no move, which loses the game."""
         board = seat.start.board
         self.console.print(board.draw(seat.played), highlight=False)
         self.console.print(
@@ -34,7 +34,7 @@ class TypedOpponent:
 class TypedTextOpponent:
     """A person who takes the other side of a game in words and types each turn on a line of standard input.
 
-    A loss by a wrong move of the person is scored, since the game warns of one before.
+    A game that the person loses by a wrong move is scored, since the game gives a warning before such a loss.
     """
 
     console: Console
@@ -53,7 +53,7 @@ class TypedReply:
     console: Console
 
     def __call__(self, turns: Sequence[rlvr_envs.Turn], problem: Problem) -> rlvr_envs.Reply | None:
-        """Show the turn and read its answer."""
+        """Show the policy's turn and read the person's answer."""
         self.console.print(f"the policy says: {turns[-1].text}", highlight=False, markup=False, soft_wrap=True)
         self.console.print("your answer, in the environment's place:", highlight=False)
         line = read_line()
@@ -81,7 +81,7 @@ def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
     """Check that an environment is a game of two sides, before a model is loaded for one of them.
 
     Raises:
-        InvalidArgumentError: If it is not.
+        InvalidArgumentError: If it is not such a game.
     """
     if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
         raise InvalidArgumentError(

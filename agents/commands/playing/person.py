@@ -19,10 +19,10 @@ _BY_NUMBER = re.compile(r"#(\d+)")
 
 
 def read_line() -> str | None:
-    """A line of standard input, without its end; None at the end of input.
+    """A line of standard input without its line break; None at the end of input.
 
     Raises:
-        InvalidArgumentError: If it is not UTF-8 text.
+        InvalidArgumentError: If the line is not UTF-8 text.
     """
     try:
         return input("> " if sys.stdin.isatty() else "")
@@ -33,11 +33,11 @@ def read_line() -> str | None:
 
 
 class TextPlayer:
-    """Types the whole text of a turn, which ends with the end of input (Ctrl-D); no text at all leaves the episode.
+    """A person who types the whole text of a turn, up to the end of input (Ctrl-D); no text at all leaves the episode.
 
     Args:
         env: The environment that is played.
-        console: Where to say how to play.
+        console: Where to print how to play.
     """
 
     def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
@@ -46,11 +46,11 @@ class TextPlayer:
         self._waiting: deque[int] = deque()
 
     def begin_turn(self) -> None:
-        """Drop what was typed beyond the end of the turn before."""
+        """Drop the text that was typed beyond the end of the preceding turn."""
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the text, and after it the token that ends a turn.
+        """The next token of the text, and after the text the token that ends a turn.
 
         Raises:
             DataError: If the tokenizer has no tokens for the text.
@@ -72,10 +72,10 @@ class TextPlayer:
 
 
 class TokenPlayer:
-    """Types lines whose tokens are appended one by one.
+    """A person who types lines, whose tokens are appended one by one.
 
-    An empty line is the token that ends a turn, `#ID` is the token of that number, and any other line is the tokens of its
-    text. An illegal token is refused with the rest of its line. The end of input leaves the episode.
+    An empty line gives the token that ends a turn, `#ID` gives the token with that number, and any other line gives the tokens
+    of its text. An illegal token is refused together with the rest of its line. The end of input leaves the episode.
 
     Args:
         env: The environment that is played.
@@ -91,14 +91,14 @@ class TokenPlayer:
             console.print(said, style="dim", markup=False)
 
     def begin_turn(self) -> None:
-        """Drop what was typed beyond the end of the turn before, and say so."""
+        """Drop the tokens that were typed beyond the end of the preceding turn, and say so."""
         if self._waiting:
             dropped = " ".join(token_label(self._env.tokenizer, token) for token in self._waiting)
             self._say(f"not played, since they were typed before the environment's answer: {dropped}")
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the line, or of a new one."""
+        """The next token of the line, or of a new line."""
         while True:
             while not self._waiting:
                 self._show_state(observation, action_mask)
@@ -142,7 +142,7 @@ class TokenPlayer:
 
 
 def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
-    """A world with `S` at the cell that the walk has reached, which is neither a goal nor a trap while it goes on."""
+    """A drawing of the world with `S` at the cell that the walk has reached; before the walk ends, this is no goal or trap."""
     tokens = observation["tokens"][int(env.streams.prompt_length[0]) : int(observation["length"][0])]
     text = rlvr_envs.decode(env.tokenizer, tokens)
     cell = world.walk(

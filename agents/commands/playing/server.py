@@ -1,4 +1,4 @@
-"""A model behind an API as the player of an episode, which is shown turn by turn."""
+"""A model behind an API as the player of an episode; the episode is shown turn by turn."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verifiers import dialogue_of
 
 
 class ShownConversation(Conversation):
-    """A conversation whose turns are printed as they come, each with its answer."""
+    """A conversation whose turns are printed as they are taken, each with its answer."""
 
     def __init__(self, env: rlvr_envs.MessageEnv, problem: int, seed: int, *, console: Console) -> None:
         super().__init__(env, problem, seed)
@@ -25,7 +25,7 @@ class ShownConversation(Conversation):
         self._shown = 0
 
     def take(self, answer: rlvr_envs.TextCompletion) -> None:
-        """Take a turn, answer it, and print both."""
+        """Take a turn of the model, answer it, and print both."""
         super().take(answer)
         said = plain(list(dialogue_of(self.episode.completion)))
         turn = sum(message["role"] == "assistant" for message in said)
@@ -46,7 +46,7 @@ def play_by_server(streams: rlvr_envs.TokenStreams, endpoint: Endpoint, index: i
         console: Where to print.
 
     Returns:
-        The exit code: 1 if a request failed for good.
+        The exit code: 1 if a request failed after all retries.
 
     Raises:
         InvalidArgumentError: If the environment has rules about tokens.

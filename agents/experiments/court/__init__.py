@@ -1,9 +1,9 @@
-"""The estimators' court: the expected gradient of any estimator, beside the exact gradient of the objective that it claims.
+"""The estimators' court: compares the expected gradient of any estimator with the exact gradient of its claimed objective.
 
 Worlds are so small that all their episodes are listed and all batches of them enumerated: nothing is sampled, and a difference
-is a bias. `judge` tries an estimator on every case, each of which adds one thing to groups of episodes of one length: unequal
-lengths, tokens of the environment, several turns, truncation, broken verifiers, stale samples, a KL term, micro-batches, ranks.
-`rlvr gradient-lab --estimator module:function` prints the findings.
+is a bias. `judge` tries an estimator on every case, each of which adds one complication to groups of equally long episodes:
+unequal lengths, tokens of the environment, several turns, truncation, broken verifiers, stale samples, a KL term,
+micro-batches, ranks. `rlvr gradient-lab --estimator module:function` prints the findings.
 
 Names load when they are first used.
 """

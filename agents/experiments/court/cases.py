@@ -1,4 +1,4 @@
-"""The court's cases: each adds one thing to groups of episodes of one length."""
+"""The court's cases: each adds one complication to groups of equally long episodes."""
 
 from __future__ import annotations
 
@@ -11,36 +11,36 @@ from agents.experiments.court.worlds import World, plain
 from verifiers import InvalidArgumentError, unknown_name
 
 BASE = "one length"
-"""The case that the others are compared with."""
+"""The case that all others are compared with."""
 LENGTHS = "unequal lengths"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Groups of episodes whose expected gradient is compared with the exact one."""
+    """Groups of episodes for which an expected gradient is compared with the exact gradient."""
 
     name: str
     worlds: tuple[World, ...]
     """The problem of each group of the batch."""
     group_size: int
     smallest: tuple[World, ...] = ()
-    """Smaller problems that may show the same, for code that shows a finding."""
+    """Smaller problems that may show the same finding, for the program that demonstrates it."""
     errored: int = 0
-    """Number of episodes of each group whose verifier breaks, whatever they are."""
+    """Number of episodes of each group whose verifier breaks, whatever the episodes contain."""
     stale: float = 0.0
     """How far the sampler's logits are from the learner's."""
     old_is_sampler: bool = True
-    """Whether ratios are relative to the sampler's log-probabilities, or to the learner's own."""
+    """True if ratios are relative to the sampler's log-probabilities, False if to the learner's own."""
     temperature: float = 1.0
     logit_scale: float = 1.0
     """Factor of the learner's logits."""
     kl_coefficient: float = 0.0
     exact_values: bool = False
-    """Whether the critic's values are exact; otherwise each has an error of its own."""
+    """Whether the critic's values are exact; otherwise each value has its own error."""
     parts: tuple[int, ...] = ()
-    """Numbers of groups in each micro-batch, or in each rank's share; empty for a batch that is not divided."""
+    """Number of groups in each micro-batch, or in each rank's share; empty for a batch that is not divided."""
     splits_groups: bool = False
-    """Whether an estimator that has advantages of the whole step gets its loss for parts that end within a group."""
+    """Whether parts end within a group if the estimator computes the advantages of the whole step."""
 
     @property
     def title(self) -> str:
@@ -48,9 +48,9 @@ class Case:
         return f"{self.name}, groups of {self.group_size}"
 
     def counterpart(self) -> Case:
-        """The case without the environment's tokens, truncation and broken verifiers, its logits divided by the temperature.
+        """The case without environment tokens, truncation and broken verifiers, and with logits divided by the temperature.
 
-        Every estimator should have the same expected gradient there, times the temperature.
+        On it, every estimator should have the expected gradient of this case, times the temperature.
         """
         return dataclasses.replace(
             self,
@@ -62,7 +62,7 @@ class Case:
         )
 
     def small(self) -> Case:
-        """The same with smaller problems, if there are any."""
+        """The same case with its smaller problems, if it has any."""
         return dataclasses.replace(self, worlds=self.smallest or self.worlds)
 
 
@@ -99,7 +99,7 @@ GROUP_SIZES = {
     "stale samples": range(2, 4),
     "KL term": range(2, 4),
 }
-"""The sizes of groups of each case; 2 by default."""
+"""The group sizes that each case is tried with; 2 for the others."""
 
 
 def names() -> list[str]:
@@ -117,7 +117,7 @@ def case(name: str, group_size: int = 2, *, small: bool = False) -> Case:
 
     Raises:
         UnknownNameError: If there is no such case; the message suggests the nearest.
-        InvalidArgumentError: If a group has no valid episode.
+        InvalidArgumentError: If a group would have no valid episode.
     """
     if name not in _FAMILIES:
         raise unknown_name("case", name, _FAMILIES)
@@ -131,7 +131,7 @@ def case(name: str, group_size: int = 2, *, small: bool = False) -> Case:
 
 
 def every_case() -> Iterator[Case]:
-    """Every case in each of its group sizes, ours of the smallest sizes first."""
+    """Every case in each of its group sizes, the smallest size first."""
     for name in _FAMILIES:
         for group_size in GROUP_SIZES.get(name, (2,)):
             yield case(name, group_size)

@@ -1,4 +1,4 @@
-"""The findings of a trial: sentences with their numbers, and the smallest cases that show them."""
+"""The findings of a trial: sentences with numbers, and the smallest cases that show them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FORMS: dict[str, Callable[[int, int], float]] = {
     "N in batches of N episodes": lambda n, total: total,
     "1 / N in batches of N episodes": lambda n, total: 1 / total,
 }
-"""Factors by the numbers of valid episodes of a group and of the batch, up to a constant."""
+"""Possible factors of the gradient, up to a constant, from the numbers of valid episodes in a group and in the batch."""
 _ABOUT = {
     LENGTHS: "episodes differ in length",
     "several turns": "episodes have different numbers of turns, which are paid one by one",
@@ -51,23 +51,23 @@ class Finding:
 
     sentence: str
     shown_by: Case | None = None
-    """The smallest case that shows it; None for what is no fault."""
+    """The smallest case that shows the finding; None if it is not a fault."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """Every comparison of an estimator, and what follows from them."""
+    """All comparisons of an estimator, and the findings that follow from them."""
 
     estimator: Estimator
     comparisons: tuple[Comparison, ...]
     findings: tuple[Finding, ...] = ()
 
     def of(self, name: str) -> list[Comparison]:
-        """The comparisons of a case, by the size of groups."""
+        """The comparisons of a case, ordered by group size."""
         return [one for one in self.comparisons if one.case.name == name]
 
     def code(self) -> str:
-        """A program that shows every fault on its smallest case; empty if there is none, or nothing to import."""
+        """A program that shows every fault on its smallest case; empty if there is no fault, or no estimator to import."""
         shown = dict.fromkeys(finding.shown_by for finding in self.findings if finding.shown_by is not None)
         if not (shown and self.estimator.address):
             return ""
@@ -87,10 +87,11 @@ def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = No
 
     Args:
         estimator: The estimator.
-        progress: Called with the numbers of cases that are done and of all.
+        progress: Called with the number of finished cases and the number of all cases.
 
     Raises:
-        InvalidArgumentError: If it makes no claim about any case of episodes of one length, which others are compared with.
+        InvalidArgumentError: If the estimator makes no claim about the case of equally long episodes, which others are compared
+            with.
     """
     tried = [
         one
@@ -122,7 +123,7 @@ def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = No
 
 
 def _in_three(tried: Sequence[Case]) -> Iterator[Case]:
-    """The cases that show whether the order matters: in groups of three, or else in the next larger, or the largest ones."""
+    """The cases that show whether the order matters: with groups of three, or else of the next larger or largest size."""
     for name in (BASE, "several turns"):
         sizes = [one for one in tried if one.name == name]
         yield from [one for one in sizes if one.group_size >= 3][:1] or sizes[-1:]
@@ -164,7 +165,7 @@ def _findings(judgement: Judgement, ordered: bool) -> Iterator[Finding]:
 
 
 def _base(judgement: Judgement) -> Finding:
-    """The finding for episodes of one length."""
+    """The finding for equally long episodes."""
     series = judgement.of(BASE)
     first, last = series[0], series[-1]
     groups = f"in groups of {first.case.group_size}" + (f" to {last.case.group_size}" if last is not first else "")
@@ -193,7 +194,7 @@ def _base(judgement: Judgement) -> Finding:
 
 
 def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
-    """The closed form of the factors, and the constant before it; an empty form for a constant alone."""
+    """The closed form of the factors and its constant factor; the form is empty if the factors are constant."""
     for name, form in _FORMS.items():
         ratios = []
         for one in series:
@@ -205,7 +206,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """The bias that a case adds to the base case, or to unequal lengths if these are biased."""
+    """The bias that a case adds to the base case or, if unequal lengths are already biased, to that case."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -228,7 +229,7 @@ def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
 
 
 def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bool:
-    """Whether the gradient is proportional to the exact one by the base case's factor or closed form."""
+    """Whether the gradient is proportional to the exact gradient, with the base case's factor or closed form."""
     if not (one.proportional and plain.proportional):
         return False
     form = _form([*judgement.of(BASE), one])
@@ -236,7 +237,7 @@ def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bo
 
 
 def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[Finding]:
-    """How the expected gradient changes by what should not change it."""
+    """How the expected gradient changes through a feature that should not change it."""
     for one in judgement.of(name)[:1]:
         same = compare(judgement.estimator, one.case.counterpart(), ordered=ordered).expected / one.case.temperature
         expected = torch.nn.functional.pad(same, (0, 0, 0, len(one.expected) - len(same)))
@@ -248,7 +249,7 @@ def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[F
 
 
 def _smallest(estimator: Estimator, shown: Comparison) -> Case:
-    """The smallest problems that also show a bias."""
+    """The case with the smallest problems that also show a bias."""
     small = shown.case.small()
     if small.group_size > MOST_ORDERED:
         return shown.case
@@ -257,7 +258,7 @@ def _smallest(estimator: Estimator, shown: Comparison) -> Case:
 
 
 def _division_by_length(estimator: Estimator, one: Case) -> str:
-    """Whether the bias is a division by numbers of tokens, found by multiplying gradients with them."""
+    """Describe a bias that a division by numbers of tokens causes; it vanishes if gradients are multiplied by them."""
     loss = estimator.loss
     if loss is None:
         return ""
@@ -274,7 +275,7 @@ def _division_by_length(estimator: Estimator, one: Case) -> str:
 
 
 def _kl(judgement: Judgement) -> Iterator[Finding]:
-    """Which function the KL term's gradient is the gradient of."""
+    """Find the divergence whose gradient the KL term has."""
     for one in judgement.of("KL term")[:1]:
         without = compare(judgement.estimator, dataclasses.replace(one.case, kl_coefficient=0.0))
         term = (without.expected - one.expected) / one.case.kl_coefficient
@@ -296,7 +297,7 @@ def _kl(judgement: Judgement) -> Iterator[Finding]:
 
 
 def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """How far a correction gets if another policy sampled."""
+    """How well the estimator corrects for samples of another policy."""
     for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
         if one.proportional:
             yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")
@@ -306,7 +307,7 @@ def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
 
 
 def _division(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """Whether a batch that is divided has the gradient of the undivided one."""
+    """Whether a divided batch has the same gradient as the undivided batch."""
     reduced = {"mean": "averaged", "sum": "summed"}[judgement.estimator.reduction]
     for one in judgement.of(name):
         if one.division > TOLERANCE:

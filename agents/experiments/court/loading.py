@@ -1,4 +1,4 @@
-"""Estimators by name: `module:function`, `module:estimator`, or an agent."""
+"""Loads estimators by name: `module:function`, `module:estimator`, or the name of an agent."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def load(name: str) -> Estimator:
 
     Raises:
         UnknownNameError: If there is nothing of this name.
-        InvalidArgumentError: If the object of this name is no estimator.
+        InvalidArgumentError: If the object of this name is not an estimator.
     """
     found = import_attribute(name, "estimator") if is_attribute_path(name) else name
     if isinstance(found, str | type):
@@ -38,7 +38,7 @@ def load(name: str) -> Estimator:
 
 
 def _of_function(function: Any, name: str) -> Estimator:
-    """An estimator of a function, which the size of its result on one record shows to be a loss or advantages."""
+    """Make an estimator from a function; the size of its result on one record shows whether it is a loss or advantages."""
     tables = Tables(case(BASE, 2))
     result = function(tables.record((0, 1), tables.theta))
     title = name.partition(":")[2]

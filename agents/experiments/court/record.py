@@ -21,11 +21,11 @@ Reduction = Literal["mean", "sum"]
 
 @dataclass(frozen=True)
 class Record:
-    """b episodes of up to l tokens, one group after the other, right-padded with 0 behind one token of the prompt.
+    """b episodes of up to l tokens, group by group; each has one prompt token, and is right-padded with 0.
 
-    Index t of a tensor refers to token t itself, values are those of the state before it, and every number is a float64. Where
-    `mask` is False (the prompt, tokens of the environment, padding, and all tokens of an episode whose verifier broke),
-    log-probabilities and values are numbers without meaning, as they are where a model computes them for whole rows.
+    Index t of a tensor refers to token t itself, for values to the state before it. Every number is a float64. Where `mask` is
+    False (the prompt, tokens of the environment, padding, and all tokens of an episode whose verifier broke), log-probabilities
+    and values are meaningless numbers, as they are if a model computes them for whole rows.
     """
 
     tokens: Tensor
@@ -35,7 +35,7 @@ class Record:
     mask: Tensor
     """bool[b l], the policy's own tokens."""
     turns: Tensor
-    """i64[b l], number of each token's turn from 0, or of the turn before it; -1 before the first."""
+    """i64[b l], number from 0 of the turn that each token belongs to or follows; -1 before the first turn."""
     groups: Tensor
     """i64[b], number of the group; episodes of one group answer the same problem."""
     valid: Tensor
@@ -43,13 +43,13 @@ class Record:
     truncated: Tensor
     """bool[b], whether the budget ran out before the episode ended."""
     rewards: Tensor
-    """f64[b l], the reward of each token, which may also come with a token of the environment."""
+    """f64[b l], the reward of each token; tokens of the environment may have rewards too."""
     scores: Tensor
     """f64[b], the sum of the rewards; NaN where the verifier broke."""
     components: Tensor
     """f64[b 2], two parts whose sum is the score; NaN where the verifier broke."""
     baselines: Tensor
-    """f64[b], the score of the problem's likeliest episode, which does not depend on the samples."""
+    """f64[b], the score of the problem's likeliest episode, a baseline that does not depend on the samples."""
     values: Tensor
     """f64[b l], values of a critic."""
     logits: Tensor
@@ -57,7 +57,7 @@ class Record:
     logprobs: Tensor
     """f64[b l], the learner's log-probabilities at the temperature, with gradient."""
     old_logprobs: Tensor
-    """f64[b l], log-probabilities before the update, which ratios are relative to."""
+    """f64[b l], log-probabilities before the update; ratios are relative to these."""
     sampler_logprobs: Tensor
     """f64[b l], log-probabilities of the policy that sampled."""
     reference_logprobs: Tensor
@@ -65,15 +65,15 @@ class Record:
     temperature: float
     """The temperature of sampling."""
     kl_coefficient: float
-    """Weight of the divergence from the reference in the objective; 0 outside of the cases about it."""
+    """Weight of the divergence from the reference in the objective; 0 except in the cases about this divergence."""
     max_tokens: int
     """The largest number of own tokens of any episode of the case."""
     step_completions: int
-    """Number of valid episodes of the whole step; this record may be one micro-batch of it, or the part of one rank."""
+    """Number of valid episodes of the whole step; this record may be one micro-batch of the step, or the part of one rank."""
     step_tokens: int
-    """Number of tokens on the mask in the whole step."""
+    """Number of tokens in the whole step for which `mask` is True."""
     advantages: Tensor | None = None
-    """f64[b l], the estimator's own advantages, for its loss; None for an estimator without."""
+    """f64[b l], the estimator's own advantages, for its loss; None for an estimator without advantages."""
 
     @property
     def entropies(self) -> Tensor:
@@ -82,7 +82,7 @@ class Record:
         return -(logs.exp() * logs).sum(-1)
 
     def rows(self, indices: slice) -> Record:
-        """Select some episodes, without what is then padding in all of them."""
+        """Select some episodes, and drop the columns that are padding in all of them."""
         width = int(self.lengths[indices].max())
         return self._map(
             lambda name, value: value[indices][:, :width] if value.ndim > 1 and name != "components" else value[indices]
@@ -103,25 +103,25 @@ class Estimator:
     """A function under trial, with its claims. At least one of `advantages` and `loss` is given.
 
     With advantages alone, the loss is the policy gradient's: the sum of -A log pi over an episode's own tokens, averaged over
-    the valid episodes of the step. A loss alone is computed from whole groups. With both, advantages are those of the whole
-    step, and the loss may be asked for some of its rows.
+    the valid episodes of the step. A loss alone is computed from whole groups. With both, the advantages are those of the whole
+    step, and the loss may be computed for some of the step's rows.
     """
 
     name: str
     advantages: Callable[[Record], Any] | None = None
-    """From a record to one number for each episode, [b], or for each token, [b l], as a tensor or a NumPy array."""
+    """Function from a record to one number for each episode, [b], or for each token, [b l], as a tensor or a NumPy array."""
     loss: Callable[[Record], Tensor] | None = None
-    """From a record to one number, with gradient, which is minimised."""
+    """Function from a record to one number with gradient, which is minimised."""
     objective: Objective = "return"
     """The objective that is maximised."""
     reduction: Reduction = "mean"
-    """How the gradients of micro-batches and of ranks are reduced to the step's gradient: averaged, or summed if the loss has
-    divided by the numbers of the whole step."""
+    """How the gradients of micro-batches and of ranks are reduced to the step's gradient: averaged, or summed if the loss is
+    already divided by counts of the whole step."""
     binary: bool = False
-    """Whether scores have to be 1 and 0."""
+    """Whether all scores must be 1 or 0."""
     group_sizes: Sequence[int] = range(2, 9)
-    """The sizes of groups that it supports."""
+    """The group sizes that the estimator supports."""
     skipped: Mapping[str, str] = field(default_factory=dict)
-    """Cases that the estimator makes no claim about, by name, with the reason."""
+    """The reasons why the estimator makes no claim about some cases, by the cases' names."""
     address: str = ""
-    """The module:attribute from which it can be imported, for the code that shows a finding."""
+    """The module:attribute from which the estimator can be imported, for the program that shows a finding."""

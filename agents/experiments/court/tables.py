@@ -1,6 +1,6 @@
 """The policy of a case, every episode with its probability, and the exact gradient of each objective.
 
-The policy is a table of logits, one row for each state, and a gradient is one by the entries of this table.
+The policy is a table of logits, one row for each state, and gradients are with respect to the entries of this table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _PADDING = (-1, (), False)
 _MOST_STATES = 64
-"""Rows that are drawn of every table, however many a case has, so that a state has the same row in cases that share it."""
+"""Number of rows drawn for every table, whatever the number of states, so that cases that share a state have the same row for
+it."""
 
 
 class Tables:
@@ -62,7 +63,7 @@ class Tables:
         self._columns = self._make_columns()
 
     def _keys(self, world: int, one: WorldEpisode) -> list[tuple[int, tuple[int, ...], bool]]:
-        """The state before each token: the world, what came before, and whether the policy decides."""
+        """The state before each token: the world, the earlier tokens, and whether the policy decides."""
         keys = [
             (world, one.tokens[:at] if not own else tuple(itertools.compress(one.tokens[:at], one.own)), own)
             for at, own in enumerate(one.own)
@@ -73,7 +74,7 @@ class Tables:
         return torch.tensor([[0, *row, *[0] * (self._width - 1 - len(row))] for row in rows])
 
     def _make_columns(self) -> dict[str, Tensor]:
-        """The columns of records that don't depend on the learner's table, of every episode."""
+        """For every episode, the columns of a record that don't depend on the learner's table."""
         episodes = self._episodes
         self.own = self._padded([one.own for one in episodes]).bool()
         self._tokens = self._padded([one.tokens for one in episodes])
@@ -102,7 +103,7 @@ class Tables:
         return rows.gather(-1, self._tokens[..., None])[..., 0]
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """f64[c], of every episode within its world."""
+        """f64[c], the log-probability of every episode within its world."""
         return torch.where(self.own, self._logprobs(logits), 0.0).sum(1)
 
     @cached_property
@@ -112,7 +113,7 @@ class Tables:
         return chances
 
     def _values(self) -> Tensor:
-        """The expected reward from each state on, without those before."""
+        """The expected sum of rewards from each state onwards, excluding earlier rewards."""
         chances = self.log_probabilities(self.theta.detach()).exp()
         togo = self.rewards.flip(1).cumsum(1).flip(1)
         mass, total = (torch.zeros(int(self._states.max()) + 1, dtype=torch.float64) for _ in range(2))
@@ -131,13 +132,13 @@ class Tables:
         return torch.cat(best)
 
     def record(self, rows: Sequence[int], theta: Tensor) -> Record:
-        """The record of drawn episodes, group by group."""
+        """Make the record of drawn episodes, which are given group by group."""
         case, size = self.case, self.case.group_size
         index = torch.tensor(rows)
         valid = torch.arange(len(rows)) % size < size - case.errored
         fields = {name: column[index] for name, column in self._columns.items()}
         mask = fields.pop("mask") & valid[:, None]
-        # A prompt has no states: whatever reads its log-probabilities gets no gradient.
+        # A prompt has no states: an estimator that reads its log-probabilities gets no gradient from them.
         states = self._states[index]
         logits = torch.where(torch.arange(states.shape[1])[:, None] > 0, theta[states], 0.0)
         logprobs = (logits / case.temperature).log_softmax(-1).gather(-1, fields["tokens"][..., None])[..., 0]
@@ -174,7 +175,7 @@ class Tables:
         return gradient
 
     def kl_gradients(self) -> dict[str, Tensor]:
-        """Gradients f64[s v] that terms for the divergence have, by what they are the gradient of."""
+        """Gradients f64[s v] that a KL term may have, each by the name of its divergence."""
         logs = self.log_probabilities(self.theta)
         chances = logs.exp() / len(self.worlds)
         ours, theirs = (
@@ -193,7 +194,7 @@ class Tables:
         return {name: torch.autograd.grad(value, self.theta, retain_graph=True)[0] for name, value in named.items()}
 
     def best_variance(self) -> float:
-        """The least variance of the mean over a batch of (R - b) grad log pi, for any constant b of each problem."""
+        """The least variance of a batch's mean of (R - b) grad log pi, over all choices of a constant b for each problem."""
         logs = self.log_probabilities(self.theta)
         slopes = torch.stack([torch.autograd.grad(one, self.theta, retain_graph=True)[0].flatten() for one in logs])
         chances, norms = logs.detach().exp(), slopes.square().sum(1)

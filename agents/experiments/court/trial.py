@@ -1,6 +1,6 @@
-"""The expected gradient of an estimator on a case, by enumeration of all batches, beside the exact one.
+"""The expected gradient of an estimator on a case, by enumeration of all batches, compared with the exact gradient.
 
-The expected gradient is the sum over all batches of a batch's probability times the gradient of its loss. Where the order of a
+The expected gradient is the sum over all batches of a batch's probability times the gradient of its loss. If the order of a
 group's episodes does not matter, batches are multisets of episodes with their multinomial weights.
 """
 
@@ -25,22 +25,22 @@ if TYPE_CHECKING:
 
 
 TOLERANCE = 1e-5
-"""Largest difference from the exact gradient, relative to its norm, that counts as rounding, also of an estimator that computes
-in float32."""
+"""Largest difference from the exact gradient, relative to its norm, that counts as rounding, even for an estimator that
+computes in float32."""
 MOST_ORDERED = 4
-"""Largest group whose batches are enumerated in every order, if the order matters."""
+"""Largest group size for which batches are enumerated in every order, if the order matters."""
 _STEP = 5e-5
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """The expected gradient of an estimator's objective on a case, beside the exact one."""
+    """The expected gradient of an estimator on a case, and the exact gradient."""
 
     case: Case
     expected: Tensor
-    """f64[s v]; NaN if a batch has a gradient that is not finite."""
+    """f64[s v], the expected gradient; NaN if a batch has a gradient that is not finite."""
     exact: Tensor
-    """f64[s v]."""
+    """f64[s v], the exact gradient."""
     variance: float
     """Total variance of the gradient of one batch."""
     best_variance: float
@@ -48,7 +48,7 @@ class Comparison:
     batches: int
     """Number of batches that were enumerated."""
     division: float = 0.0
-    """Largest difference between the gradients of a batch in parts and undivided, relative to the largest gradient."""
+    """Largest difference between the gradients of a divided batch and the undivided one, relative to the largest gradient."""
 
     @property
     def size(self) -> float:
@@ -57,40 +57,40 @@ class Comparison:
 
     @property
     def scale(self) -> float:
-        """Component of the expected gradient along the exact one, relative to the exact one's norm: 1 without bias."""
+        """Component of the expected gradient along the exact gradient, relative to the latter's norm: 1 without bias."""
         return float((self.expected * self.exact).sum()) / self.size**2
 
     @property
     def bias(self) -> float:
-        """Norm of the difference, relative to the exact gradient's norm."""
+        """Norm of the difference between the two gradients, relative to the exact gradient's norm."""
         return float((self.expected - self.exact).norm()) / self.size
 
     @property
     def cosine(self) -> float:
-        """Cosine of the angle between both; NaN if the expected gradient is 0."""
+        """Cosine of the angle between the two gradients; NaN if the expected gradient is 0."""
         norm = float(self.expected.norm())
         return self.scale * self.size / norm if norm else math.nan
 
     @property
     def direction(self) -> float:
-        """Norm of the expected gradient's part across the exact one, relative to its part along it."""
+        """Norm of the expected gradient's part orthogonal to the exact gradient, relative to its part along the latter."""
         along = self.scale * self.exact
         size = float(along.norm())
         return float((self.expected - along).norm()) / size if size else math.inf
 
     @property
     def unbiased(self) -> bool:
-        """Whether both are equal up to rounding."""
+        """Whether the two gradients are equal up to rounding."""
         return self.bias < TOLERANCE
 
     @property
     def proportional(self) -> bool:
-        """Whether the expected gradient is a positive multiple of the exact one, up to rounding."""
+        """Whether the expected gradient is a positive multiple of the exact gradient, up to rounding."""
         return self.scale > 0 and self.direction < TOLERANCE
 
     @property
     def relative_variance(self) -> float:
-        """Variance of a batch's gradient at the exact one's scale, relative to that with the best constant baseline."""
+        """Variance of a batch's gradient, scaled to the exact one, relative to the variance with the best constant baseline."""
         return self.variance / self.scale**2 / self.best_variance if self.scale else math.inf
 
     @property
@@ -156,7 +156,7 @@ def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Compa
 
 
 def batches(tables: Tables, *, ordered: bool) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Every batch of a case, as indices of episodes group by group, with its probability under the sampler."""
+    """Every batch of a case, as indices of its episodes group by group, with the batch's probability under the sampler."""
     groups = [list(_groups(tables, *span, ordered=ordered)) for span in itertools.pairwise(tables.first)]
     for chosen in itertools.product(*groups):
         yield (
@@ -175,7 +175,7 @@ def _groups(tables: Tables, start: int, stop: int, *, ordered: bool) -> Iterator
 
 
 def _selections(items: Sequence[int], size: int, ordered: bool) -> list[tuple[tuple[int, ...], int]]:
-    """Selections with repetition, each with its number of orders."""
+    """Selections with repetition, each with the number of its possible orders."""
     if ordered:
         return [(chosen, 1) for chosen in itertools.product(items, repeat=size)]
     return [
@@ -211,7 +211,7 @@ def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, di
 def loss_of(
     estimator: Estimator, tables: Tables, rows: Sequence[int], theta: Tensor, *, divided: bool = False
 ) -> Tensor:
-    """The loss of one batch, reduced from its parts if it is divided."""
+    """The loss of one batch; if the batch is divided, it is reduced from the losses of the parts."""
     record = tables.record(rows, theta)
     if estimator.advantages is not None:
         record = dataclasses.replace(record, advantages=_per_token(estimator, record))
@@ -240,7 +240,7 @@ def _policy_gradient(record: Record) -> Tensor:
 
 
 def _per_token(estimator: Estimator, record: Record) -> Tensor:
-    """An estimator's advantages as f64[b l], constants."""
+    """An estimator's advantages as f64[b l], without gradient."""
     assert estimator.advantages is not None
     given = as_numbers(estimator.name, estimator.advantages(record)).detach().double()
     if given.shape == record.groups.shape:
@@ -257,7 +257,7 @@ def as_numbers(name: str, result: object) -> Tensor:
     """The result of an estimator's function as a tensor.
 
     Raises:
-        InvalidArgumentError: If it is no number, tensor or array.
+        InvalidArgumentError: If the result is not a number, tensor or array.
     """
     try:
         return torch.as_tensor(result)
@@ -269,7 +269,7 @@ def as_numbers(name: str, result: object) -> Tensor:
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:
-    """Whether the loss of any batch has different slopes on both sides, so that it is not differentiable there."""
+    """Whether any batch's loss has different slopes on both sides of the learner's table, and thus no derivative there."""
     tables = Tables(case, successes=estimator.binary)
     at = tables.theta.detach()
     directions = torch.randn(3, *at.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

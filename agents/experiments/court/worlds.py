@@ -1,7 +1,7 @@
-"""The problems of the court's cases: so few episodes that all of them are listed.
+"""The problems of the court's cases, with so few episodes that all of them are listed.
 
-The policy chooses between the tokens 0 and 1. The episodes of a world are the leaves of a tree, each of whose inner nodes has
-both, so that any policy ends in one of them. The environment answers with the token 0.
+The policy chooses between the tokens 0 and 1. The episodes of a world are the leaves of a tree; each inner node has a branch
+for both tokens, so that any policy reaches a leaf. The environment answers with the token 0.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ World = tuple[WorldEpisode, ...]
 
 
 def one_turn(episodes: dict[str, float], truncated: Sequence[str] = ()) -> World:
-    """Episodes of the policy's tokens alone, which pay at the end: scores by tokens, such as `{"01": 1.0}`."""
+    """Episodes of the policy's tokens alone, rewarded at the end; given as scores by tokens, such as `{"01": 1.0}`."""
     return tuple(
         WorldEpisode(
             tuple(map(int, text)),
@@ -48,11 +48,11 @@ def one_turn(episodes: dict[str, float], truncated: Sequence[str] = ()) -> World
 
 
 def several_turns(episodes: dict[str, tuple[float, ...]]) -> World:
-    """Episodes of turns with an answer of the environment between them, of one token after 0 and of two after 1.
+    """Episodes of several turns; between turns the environment answers with one token after a 0, and with two after a 1.
 
     Args:
-        episodes: By the tokens of each turn, such as "00 1", the reward of each turn: with its last token, and a quarter of it
-            with the answer's first token, if there is one.
+        episodes: The reward of each turn, by the tokens of the turns, such as "00 1". A reward comes with the last token of its
+            turn; if an answer follows, a quarter of it comes with the answer's first token.
     """
     return tuple(_in_turns(text.split(), paid) for text, paid in episodes.items())
 
@@ -87,13 +87,13 @@ HARDER = one_turn({"1": 0.0, "01": 0.0, "00": 3.0})
 SHORT = one_turn({"0": 0.0, "1": 1.0})
 """Two episodes of one token."""
 UNEQUAL_SHORT = one_turn({"1": 0.0, "01": 1.0, "00": 0.0})
-"""Three episodes of one token or two."""
+"""Three episodes of one or two tokens."""
 TURNS_SHORT = several_turns({"1": (1.0,), "0 0": (0.0, 0.0), "0 1": (0.0, 1.0)})
-"""Three episodes of one turn or two, of a token each."""
+"""Three episodes of one or two turns, each of one token."""
 
 
 def plain(world: World) -> World:
-    """The same episodes, not truncated, without the environment's tokens, whose rewards the policy's token before gets."""
+    """The same episodes, not truncated and without environment tokens; the policy's preceding token gets their rewards."""
     return tuple(_plain(one) for one in world)
 
 
@@ -104,7 +104,7 @@ def _plain(one: WorldEpisode) -> WorldEpisode:
 
 
 def binary(world: World) -> World:
-    """The same episodes with the score 1 or 0, paid at the end: 1 where it was above a third."""
+    """The same episodes rewarded only at the end, with 1 if the score was above a third, otherwise 0."""
     return tuple(
         WorldEpisode(
             one.tokens, one.own, (0.0,) * (len(one.tokens) - 1) + (float(one.score > 1 / 3),), truncated=one.truncated

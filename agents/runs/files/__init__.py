@@ -1,1 +1,1 @@
-"""Writing results to disk: atomically, as strict JSON, and without overwriting unless asked to."""
+"""Writes results to disk: atomically, as strict JSON, and without overwriting files unless requested."""

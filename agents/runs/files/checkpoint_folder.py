@@ -14,10 +14,10 @@ from verifiers import InvalidArgumentError
 
 @contextlib.contextmanager
 def replacing(folder: Path, marker: str) -> Iterator[Path]:
-    """A temporary folder that takes the place of `folder` at the end of the block.
+    """A temporary folder that replaces `folder` at the end of the block.
 
-    It gets checksums, is flushed to disk and then renamed. An existing checkpoint is renamed to `.NAME.previous` in between
-    and removed in the end; after a crash between the two renames, `recover` restores it.
+    The temporary folder gets checksums, is flushed to disk and then renamed. Before that, an existing checkpoint is renamed to
+    `.NAME.previous`, which is removed in the end; after a crash between the two renames, `recover` restores it.
 
     Args:
         folder: The folder to replace.

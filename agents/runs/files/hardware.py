@@ -1,4 +1,4 @@
-"""The machine on which a run's numbers are made: kernels differ between processors, and with them the last digits."""
+"""The machine that computes a run's numbers: kernels, and thus the last digits, differ between processors."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _CPU_INFO = Path("/proc/cpuinfo")
 
 
 def hardware() -> dict[str, Any]:
-    """Processor, number of its cores that this process may use, memory in GiB, and GPUs; None if it is unknown.
+    """Processor, number of cores that this process may use, memory in GiB, and GPUs; None for a value that is unknown.
 
-    GPUs are those of torch, if it is loaded.
+    GPUs are those that torch sees, if it is loaded.
     """
     return {
         "system": f"{platform.system()} {platform.machine()}",
@@ -43,5 +43,5 @@ def _cores() -> int | None:
 def _memory_gib() -> int | None:
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30)
-    except (AttributeError, OSError, ValueError):  # not on every system
+    except (AttributeError, OSError, ValueError):  # not available on every system
         return None

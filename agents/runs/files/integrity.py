@@ -1,4 +1,4 @@
-"""Integrity of a folder's files, by sizes and checksums that are written with them."""
+"""Checks the integrity of a folder's files, by sizes and checksums that are written with the files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def check_checksums(folder: Path) -> None:
-    """Check a folder against its `checksums.json`; files that are not listed there are ignored.
+    """Check a folder against its `checksums.json`; files that it does not list are ignored.
 
     Raises:
         CheckpointError: If a file is missing, truncated or changed; the message names the first.

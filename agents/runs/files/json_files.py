@@ -4,19 +4,19 @@ Text, finite numbers, booleans, null, lists and objects with text as keys are wr
 
 | value | written as |
 |---|---|
-| a lone surrogate in text | the six characters `\ud800`, as Python's "backslashreplace" writes it |
+| a lone surrogate in text | six characters such as `\ud800`, as from Python's "backslashreplace" |
 | NaN and infinities | the text `NaN`, `Infinity` or `-Infinity`, as in the JSON mapping of Protocol Buffers |
 | an integer of more than 2048 bits | its hexadecimal text, since Python refuses to parse decimal integers of that size |
 | a mapping, a dataclass | an object |
 | a key that is not text | its JSON text; an apostrophe is appended if that key exists |
-| a tuple, a set | a list; that of a set is sorted by the items' JSON text |
+| a tuple, a set | a list; for a set, sorted by the items' JSON text |
 | NumPy's and torch's numbers and arrays | numbers and lists |
 | a path | text |
-| bytes | text: UTF-8, with other bytes as `\xff` |
+| bytes | text decoded from UTF-8, with invalid bytes as `\xff` |
 | a `verifiers.Secret` | its source, such as `env:NAME` |
 | anything else, a value that contains itself, a value nested deeper than 64 levels | the text of its `repr` |
 
-Control characters and all kinds of line ends are escaped, so that every reader sees one line as one line.
+Control characters and all kinds of line ends are escaped, so that every reader of lines finds the same lines.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def to_json(value: object, *, indent: int | None = None) -> str:
 
 
 def plain(value: object) -> Any:
-    """Convert a value as in the module's table: the result of `json.loads(to_json(value))`."""
+    """Convert a value as in the module's table; the result equals `json.loads(to_json(value))`."""
     return _plain(value, ())
 
 
@@ -145,7 +145,7 @@ def read_json(path: Path) -> Any:
     """Read a JSON file.
 
     Raises:
-        DataError: If it does not contain valid JSON.
+        DataError: If the file does not contain valid JSON.
     """
     try:
         return json.loads(path.read_bytes())
@@ -156,7 +156,7 @@ def read_json(path: Path) -> Any:
 def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
     """Return the result of `parse` for each line's value; the file is not changed.
 
-    The file may still be written to: a last line without a line break is incomplete and ignored.
+    Another process may still be writing the file: a last line without a line break is incomplete and ignored.
 
     Args:
         path: Path of the file.
@@ -171,7 +171,7 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 def read_from(
     path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
-    """Return what `read_lines` does of the lines from an offset on, and the offset of the end of the last one.
+    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end.
 
     Raises:
         DataError: As for `read_lines`; the message counts lines from the offset.
@@ -194,8 +194,8 @@ def read_from(
 class JsonLines:
     """A JSON Lines file to which lines are appended atomically.
 
-    A line has been passed to the operating system when `write` returns, so a killed process loses none; if it is killed
-    during `write`, `read` ignores and removes the partial line. Only one process may write at a time.
+    When `write` returns, the line has been passed to the operating system, so a killed process loses no lines. If a process is
+    killed during `write`, `read` ignores and removes the partial line. Only one process may write at a time.
 
     Args:
         path: Path of the file, which is created if missing.
@@ -209,7 +209,7 @@ class JsonLines:
         """Append one line.
 
         Raises:
-            OSError: If it can't be written, as on a full disk; the file then holds the earlier lines.
+            OSError: If the line can't be written, as on a full disk; the file then holds the earlier lines.
         """
         line = to_json(value).encode() + b"\n"
         start = self._file.seek(0, os.SEEK_END)
@@ -233,7 +233,7 @@ class JsonLines:
         return values
 
     def cut(self, keep: Callable[[Any], bool]) -> None:
-        """Remove the first line that is not to be kept, or is no JSON, and all lines after it."""
+        """Remove the first line that should not be kept or is not JSON, and all lines after it."""
         end = 0
         with self.path.open("rb") as file:
             for line in file:
@@ -256,7 +256,7 @@ class JsonLines:
 
 
 def differences(before: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The differences of two trees of JSON objects: the dotted name and both values, None for a missing one."""
+    """The differences between two trees of JSON objects: the dotted name and both values, None for a missing value."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
             yield from differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)

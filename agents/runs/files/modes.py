@@ -6,9 +6,9 @@ from pathlib import Path
 
 
 def follow_umask(folder: Path) -> None:
-    """Give every file below a folder the permissions of a new file there, by the umask or by what the folder prescribes.
+    """Give every file below a folder the permissions of a new file, from the umask or from the folder's defaults.
 
-    safetensors lets only the owner read what it writes, whatever the umask is.
+    safetensors lets only the owner read the files that it writes, whatever the umask is.
     """
     probe = folder / ".mode"
     probe.touch()

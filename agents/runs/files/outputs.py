@@ -1,4 +1,4 @@
-"""Checks of output paths, made before any work is done, so that nothing is overwritten unless asked to."""
+"""Checks output paths before any work is done, so that nothing is overwritten unless requested."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import IO
 from verifiers import InvalidArgumentError
 
 LOCK = ".lock"
-"""Name of the lock file of a folder that only one process may write into at a time."""
+"""Name of the lock file in a folder; only one process at a time may write into the folder."""
 
 
 def check_folder(folder: Path) -> None:
-    """Check that files can be written into a folder, which need not exist yet; nothing is left behind.
+    """Check that files can be written into a folder, which need not exist yet; no files are left behind.
 
     Raises:
-        InvalidArgumentError: If they can't.
+        InvalidArgumentError: If files can't be written.
     """
     missing = missing_folders(folder)
     try:
@@ -53,7 +53,7 @@ def check_new_folder(folder: Path) -> None:
     """Check that a folder is missing or empty, and that files can be written into it.
 
     Raises:
-        InvalidArgumentError: If not.
+        InvalidArgumentError: If the folder is not empty, or files can't be written.
     """
     check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
@@ -64,7 +64,7 @@ def check_new_file(file: Path, *, overwrite: bool) -> None:
     """Check that a file can be written.
 
     Raises:
-        InvalidArgumentError: If it can't, or exists and must not be overwritten.
+        InvalidArgumentError: If the file can't be written, or exists and must not be overwritten.
     """
     if file.is_dir():
         raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
@@ -82,10 +82,10 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Lock a folder until the returned file is closed, at the latest when the process ends.
+    """Lock a folder until the returned file is closed, or until the process ends.
 
     Raises:
-        InvalidArgumentError: If another process has locked it.
+        InvalidArgumentError: If another process has locked the folder.
     """
     file = (folder / LOCK).open("a+", encoding="utf-8")
     try:
@@ -98,7 +98,7 @@ def locked(folder: Path) -> IO[str]:
             f"{folder} is in use by {holder or 'another process'}: wait for it to end, stop it, or choose another folder"
         ) from None
     except OSError as error:
-        # Some network file systems do not support locks; a run is still possible there.
+        # Some network file systems do not support locks; a run is still possible on them.
         warnings.warn(
             f"{folder} can't be locked ({error.strerror}): make sure that nothing else writes there", stacklevel=3
         )
@@ -112,7 +112,7 @@ def check_unlocked(folder: Path) -> None:
     """Check that no other process has locked a folder, which need not exist.
 
     Raises:
-        InvalidArgumentError: If another process has locked it.
+        InvalidArgumentError: If another process has locked the folder.
     """
     if (folder / LOCK).is_file():
         locked(folder).close()
@@ -120,7 +120,7 @@ def check_unlocked(folder: Path) -> None:
 
 @contextlib.contextmanager
 def whole_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that is renamed to `folder` in the end, so that `folder` appears complete or not at all.
+    """A temporary folder that is renamed to `folder` in the end, so that `folder` is either complete or absent.
 
     Raises:
         OSError: If `folder` exists by then and is not empty.

