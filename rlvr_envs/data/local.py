@@ -59,8 +59,8 @@ def iterate_rows(path: Path) -> Iterator[Row]:
 
     Raises:
         InvalidArgumentError: If the file has another suffix.
-        DataError: If the file holds no rows, or part of it cannot be read; the message names the line. MissingDependencyError:
-        If it is a Parquet file and pyarrow is not installed.
+        DataError: If the file holds no rows, or part of it cannot be read; the message names the line.
+        MissingDependencyError: If it is a Parquet file and pyarrow is not installed.
     """
     readers = dict(zip(FILE_SUFFIXES, (_read_jsonl, _read_parquet, _read_json, _read_csv), strict=True))
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix

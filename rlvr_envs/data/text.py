@@ -86,7 +86,7 @@ def load(
             multiple choice, with the choices in the column `choices` unless `columns` names another.
         layout: `"verl"` for the columns of verl's training data, in which `data_source` decides which verifier judges a row.
         verifiers: Further verifiers by `data_source` for `layout="verl"`, such as `{"my/proofs": "exact"}`; see
-        `rlvr_envs.data.verl.judges_of`.
+            `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
         data_dir: The folder in which a named folder is looked for; if given, the hub is not used.
         contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.

@@ -31,7 +31,8 @@ class PlainDialogue:
         tokenizer: Any tokenizer.
         tools: The tools that the policy may call.
         describe: Whether the opening describes the tools; models trained from scratch learn to call tools without a
-        description. frame: The text around the result of a tool, with `{}` in place of the result.
+            description.
+        frame: The text around the result of a tool, with `{}` in place of the result.
 
     Raises:
         InvalidArgumentError: If the frame has no `{}`.
