@@ -37,8 +37,7 @@ class StopStrings:
         self._used = 0
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Read token i32[r] in state i32[r] of each row; return the next states i32[r], `matched` if a stop string is
-        complete."""
+        """Read tokens i32[r] in states i32[r]; return the next states i32[r], `matched` if a stop string is complete."""
         slots = self._slots[tokens]
         if (slots == _UNSEEN).any():
             for token in np.unique(tokens[slots == _UNSEEN]):

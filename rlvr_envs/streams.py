@@ -302,8 +302,7 @@ class TokenStreams:
         return encode_parts(self.rules.tokenizer, parts, start=True)
 
     def prompt_text(self, problem: Problem) -> str:
-        """The text of any problem's prompt as the policy reads it, with descriptions of tools; special tokens are written
-        out."""
+        """The text of any problem's prompt as the policy reads it, including tools; special tokens are written out."""
         if self.rules.opening is None:
             return self.rules.render_prompt(problem)
         return spell(self.rules.tokenizer, self.encode_prompt(problem).tolist())

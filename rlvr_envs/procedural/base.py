@@ -247,13 +247,12 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of different questions of this difficulty, or a lower bound; families with `_question` define their own."""
+        """Number of different questions of this difficulty, or a lower bound; families with `_question` define it."""
         return self._space
 
     @abc.abstractmethod
     def _key(self, content: ContentT) -> object:
-        """Return the key that determines the split: plain data whose `repr` is equal for contents that ask the same
-        question."""
+        """Return the key that decides the split: plain data whose `repr` is equal for contents that ask the same question."""
 
     @abc.abstractmethod
     def _task(self, content: ContentT) -> GeneratedProblem:

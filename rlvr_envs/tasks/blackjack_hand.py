@@ -89,8 +89,7 @@ class BlackjackHand(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process; its states are the player's hand and the dealer's shown card, such as `18s/A`, and three final
-        states."""
+        """The process; its states are the player's hand and the dealer's card, such as `18s/A`, and three final states."""
         return _process()
 
     def in_words(self, problem: Problem) -> str:

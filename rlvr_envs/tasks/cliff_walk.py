@@ -52,8 +52,7 @@ class CliffWalk(ProcessDataset):
         )
 
     def _moves(self) -> Iterator[tuple[tuple[Branch, ...], ...]]:
-        """The branches of the moves from each cell; the goal, where the episode ends, and the cliff, never reached, have
-        none."""
+        """The branches of the moves from each cell; the goal, where episodes end, and the cliff, never reached, have none."""
         start, columns = self.start(0), self.columns
         for state in range(self.rows * columns):
             row, column = divmod(state, columns)

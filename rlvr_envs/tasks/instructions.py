@@ -156,8 +156,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of requests times layouts with different texts; for a single instruction, the last layout equals the
-        second."""
+        """Number of requests times different layouts; for a single instruction, the last layout equals the second."""
         asked = [topic.questions if self._chosen == (_QUESTION,) else topic.forms for topic in TOPICS]
         tones = 1 if self._chosen == (_QUESTION,) else len(TONES)
         return sum(map(len, asked)) * tones * (len(_LAYOUTS) - 1)
