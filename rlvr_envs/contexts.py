@@ -73,9 +73,9 @@ class Summarize:
     heading: str = HEADING
     """Text between the problem and the summary."""
     opening: Opening = field(default=problem_messages, repr=False)
-    """Makes the messages that show a problem, with the summary at the end of its text, to the policy."""
+    """Makes the messages that show a problem to the policy; the problem's text ends with the summary."""
     asked: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
-    """Converts a problem to the form in which the policy sees it, such as words; the summary follows this text."""
+    """Puts a problem in the form that the policy sees, such as in words; the summary is appended to this form."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -95,7 +95,7 @@ class Summarize:
         return dataclasses.replace(reply, messages=(*reply.messages, SummaryRequest("user", self.request)))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask the interaction that answers."""
+        """Let the wrapped interaction check the problem."""
         check_interaction(self.interaction, problem)
 
     def _asks(self, turn: Turn) -> bool:
@@ -152,7 +152,7 @@ class DropResults:
         return dataclasses.replace(reply, context=tuple(context))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask the interaction that answers."""
+        """Let the wrapped interaction check the problem."""
         check_interaction(self.interaction, problem)
 
     def _shortened(self, message: Message) -> Message:
@@ -164,7 +164,7 @@ def _is_result(message: Message) -> bool:
 
 
 def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:
-    """A problem's prompt with a text below it; in a chat, the text extends the last user message or, if none, becomes one."""
+    """A problem's prompt with a text below it; in a chat, below the last user message or, if there is none, as a new one."""
     if isinstance(problem.prompt, str):
         return f"{problem.prompt}\n\n{text}"
     users = [index for index, message in enumerate(problem.prompt) if message.role == "user"]

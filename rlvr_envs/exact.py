@@ -16,7 +16,8 @@ depend on the number k of steps left, and arrays get a first axis of h + 1 entri
 
 Without a horizon the episode goes on until it ends by itself.
 
-Axes: s state, a action, k steps left, t steps made. The exact values of one problem of `rlvr/GridWorld-v0` or `rlvr/Maze-v0`:
+Axes: s state, a action, k steps left, t steps made. This computes the values of a problem of `rlvr/GridWorld-v0` or
+`rlvr/Maze-v0`:
 
     world = worlds.world_of(env.streams.dataset[problem])
     mdp, horizon = exact.world_mdp(world), env.streams.rules.max_new_tokens
@@ -109,7 +110,7 @@ def world_mdp(world: World) -> FiniteMDP:
 
 
 def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
-    """The decision process of an environment with numbered states, or of a token environment that has one.
+    """The decision process of an environment with numbered states, or of a token environment with such a process.
 
     States and actions are numbered as in the spaces of the plain environment. States in which the episode is over are worth 0.
     `start` is the distribution for a problem drawn uniformly. The episode goes on until it ends by itself; for values within a

@@ -25,7 +25,7 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
             separated by commas form a mixture; see `rlvr_envs.mix`.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
         InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
@@ -67,7 +67,7 @@ def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
         name: As for `find_environment`.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
         InvalidArgumentError: If a token environment has no variant with numbered states, or as for `find_environment`.
     """
     found = find_environment(name)
@@ -88,7 +88,7 @@ def environment_class(name: str) -> type[TaskEnv]:
     """Import the class of an environment by an id or any other name that `find_environment` accepts.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
         InvalidArgumentError: If the environment is not a subclass of `TaskEnv`.
     """
     cls = find_environment(name)

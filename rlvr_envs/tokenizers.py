@@ -1,4 +1,4 @@
-"""Tokenizers: two built-in ones, and any Hugging Face tokenizer behind the same few methods.
+"""Two built-in tokenizers, and any Hugging Face tokenizer behind the same few methods.
 
 Environments need tokens as bytes: completions are decoded once, by joining the bytes of their tokens, and stop strings are
 matched on bytes. So both are exact for all token boundaries.
@@ -221,7 +221,7 @@ class HuggingFaceTokenizer:
         return {token: ", ".join(names) for token, names in sources.items()}
 
     def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
-        """The bytes of added tokens: the bytes of the text as which a token was added, not of an encoded form.
+        """The bytes of added tokens, from the plain text of each token, not from characters that encode bytes.
 
         A token that is also in the vocabulary is left out: it may come from ordinary text, too, for which the vocabulary has
         it.
@@ -372,7 +372,7 @@ def check_hugging_face(name: str) -> None:
 
 
 _FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
-"""Patterns of files; every tokenizer's folder that `transformers` reads has a file that matches one of them."""
+"""Patterns of files; the folder of every tokenizer that `transformers` reads has a file that matches one of them."""
 
 
 def _not_loaded(name: str, cause: str) -> InvalidArgumentError:

@@ -58,8 +58,9 @@ def _number(row: Row, column: str) -> str:
 FORMS: Mapping[str, Callable[[Row, str], str]] = MappingProxyType(
     {"plain": _plain, "text": Row.text, "hashes": _after_hashes, "boxed": _boxed, "number": _number}
 )
-r"""The forms of an answer in its column: a string or an integer; a string; the text after the last `####` of a solution, as in
-GSM8K; the last `\boxed{}` of a solution, as in MATH; a number in a column of floats, where integers lose the decimal point."""
+r"""The forms of an answer in its column. `plain`: a string or an integer; `text`: a string; `hashes`: the text after the last
+`####` of a solution, as in GSM8K; `boxed`: the last `\boxed{}` of a solution, as in MATH; `number`: a number in a column of
+floats, in which integers lose the decimal point."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ class FinalAnswers:
     """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
     problem: str | Sequence[str] = "problem"
-    """The column of the problem, or several columns, of which the first that a row has is used."""
+    """The column of the problem; if several columns are given, the first that a row has."""
     answer: str = "answer"
     """The column of the final answer."""
     form: str = "plain"

@@ -16,7 +16,7 @@ _Dataset = TypeVar("_Dataset", bound=Dataset)
 
 
 def with_contracts(dataset: _Dataset, path: str | os.PathLike[str] | None) -> _Dataset:
-    """Set for each problem, from a file, whether its tests run separately from the program or together with it.
+    """Set from a file, for each problem, whether its tests run separately from the program or together with it.
 
     A verifier still refuses tests that run together unless it has `allow_together=True`.
 
@@ -26,7 +26,7 @@ def with_contracts(dataset: _Dataset, path: str | os.PathLike[str] | None) -> _D
             name problems of other splits; problems that it leaves out stay unchanged. None changes nothing.
 
     Raises:
-        InvalidArgumentError: If the data set holds no list of problems in which problems could be replaced.
+        InvalidArgumentError: If the data set does not hold a list of problems, in which they could be replaced.
         MissingDataError: If there is no such file.
         DataError: If a row is invalid, the tests of a problem can't run as its contract says, or the file names no problem of
             the data set.

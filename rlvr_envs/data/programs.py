@@ -28,7 +28,7 @@ def program_problem(
 
     Args:
         identifier: The problem's id.
-        task: What the program should do.
+        task: The description of the task.
         tests: The row's tests.
         metadata: The row's further columns.
         starter_code: Code that a solution completes, shown below the task.

@@ -127,8 +127,7 @@ class Row:
         """Check that a prompt is not empty and consists of valid Unicode characters.
 
         Raises:
-            DataError: If the prompt's text, or all its messages together, are empty, or any text contains half of a surrogate
-                pair.
+            DataError: If the prompt's text or all its messages are empty, or any text contains half of a surrogate pair.
         """
         if isinstance(prompt, str):
             self.check_characters(prompt, column)
@@ -173,7 +172,7 @@ def own_id(default_id: str, own: str | int) -> str:
 
 
 def _half_pair(text: str) -> int | None:
-    """The position of the first half of a surrogate pair in a text that lacks its other half; None if there is none."""
+    """The position of half of a surrogate pair in a text; None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

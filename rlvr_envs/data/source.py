@@ -46,7 +46,7 @@ class Source:
     to_problem: ToProblem
     """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """The hub's names of the splits whose names there differ from the names here."""
+    """The hub's names of splits, by the names used here, for all splits whose names differ."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
     """For each split here that joins several splits of the hub: the hub's configurations and splits, in order."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
@@ -58,8 +58,8 @@ class Source:
     belongs to its split."""
 
     used: str = ""
-    """The condition that rows must meet, such as "has an answer", for the error if no row meets it; empty if it is the
-    split."""
+    """The condition that rows must meet, such as "has an answer", for the error if no row meets it; empty if rows only have to
+    belong to the split."""
 
     @property
     def splits(self) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def takes_system(template: ChatTemplate | None) -> bool:
 
 
 def knows_tool_role(template: ChatTemplate) -> bool:
-    """Whether a chat template has a way of its own to show messages of the role `tool`.
+    """Whether a chat template has its own way to show messages of the role `tool`.
 
     A template that writes any role's name unchanged does not count: its model has not learned to read such a role.
     """

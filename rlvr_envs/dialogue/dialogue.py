@@ -69,7 +69,7 @@ def fit(
     The longest message is cut first, at its end; a mark there tells how much is missing. A request for a summary is never cut.
 
     Args:
-        dialogue: The format.
+        dialogue: The format of the conversation.
         messages: The messages to encode.
         last_token: The last token of the turn that is answered.
         room: The maximum number of tokens.
@@ -101,7 +101,7 @@ def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDA
     """Encode a conversation i32[l] up to where the policy's next turn begins; earlier turns keep their sampled tokens.
 
     Args:
-        dialogue: The format.
+        dialogue: The format of the conversation.
         context: Messages and turns; the first and the last item are messages.
 
     Raises:

@@ -27,7 +27,7 @@ def encode_literal(
         start: Whether the text begins a prompt, so that the tokenizer may put its own tokens before it.
 
     Raises:
-        DataError: If the tokenizer makes a special token of it all the same.
+        DataError: If the tokenizer still makes a special token from the text.
     """
     parts = split_marks(text, {*tokenizer.special_tokens, *marks})
     tokens = encode_parts(tokenizer, parts, start=start)
@@ -41,7 +41,7 @@ def encode_literal(
 
 
 def split_marks(text: str, marks: Collection[str]) -> list[str]:
-    """Split a text behind the first character of every mark in it; one part, the text, if there is none."""
+    """Split a text after the first character of every mark in it; a text without marks stays one part."""
     cuts = {0, len(text)}
     for mark in marks:
         at = text.find(mark) if mark else -1

@@ -28,7 +28,7 @@ from verifiers import InvalidArgumentError, Message, ToolMessage
 _CONTENT = 'Zq7said{}"7qZ'
 _PLACE = re.compile(r'Zq7said(\d+)(\\?)"7qZ')
 _CALL_ID = "000000000"
-"""Mistral's templates require nine letters or digits."""
+"""Placeholder for the id of a call; Mistral's templates require nine letters or digits."""
 
 Piece = tuple[str, bool]
 """A text, and whether it is the template's own text."""

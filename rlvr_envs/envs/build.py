@@ -650,7 +650,7 @@ def _description_record(dialogue: object) -> dict[str, Any]:
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
-    """A tool's description for the policy, and its fingerprint if it has one, such as a search tool's of its documents."""
+    """A tool's description for the policy, with the tool's fingerprint if it has one, as a search tool has."""
     own = getattr(tool, "fingerprint", None)
     return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 

@@ -30,7 +30,7 @@ _FAST = "tokenizer.json"
 
 
 class CheckedTask(NamedTuple):
-    """What is known of an environment before it is built."""
+    """Facts about an environment that are known before it is built."""
 
     tokens: int
     """The number of tokens that an episode may have, including the prompt; a lower bound if `transformers` has to load the

@@ -39,7 +39,7 @@ _MAX_LENGTH = 300
 
 
 def check_references(spec: object, verifier: Verifier, default: str, dataset: Dataset) -> None:
-    """Refuse a verifier that can't use the reference of any of the first problems, or a function called in the wrong way.
+    """Refuse a verifier that can't use the reference of any of the first problems, or a function whose parameters were misread.
 
     Args:
         spec: The verifier as the user named it.

@@ -30,7 +30,7 @@ class InARow:
 
     @property
     def moves(self) -> int:
-        """The number of the last move, counted from 1."""
+        """The largest number that a move can have."""
         return self.columns if self.drops else self.columns * self.rows
 
     def legal(self, played: Sequence[int]) -> list[int]:

@@ -19,12 +19,12 @@ from verifiers import AtLeast, InvalidArgumentError, Problem, check_types, unkno
 SPLITS = ("train", "test")
 DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
 TEST_FRACTION = 10
-"""The test split holds one content out of this number."""
+"""One content out of this number belongs to the test split."""
 MOST_BY_DEFAULT = 10_000
 """Default size if distinct problems have to be found by a scan, which then takes 0.05 to 0.2 s on one core."""
 _FOR_EACH = {"train": 4, "test": 40}
-"""Number of questions for each problem, so that more than enough belong to the split: nine in ten to train, one in ten to
-test."""
+"""Number of questions needed for each problem, so that more than enough belong to the split; nine in ten questions belong to
+train, one in ten to test."""
 _PLACES = {"train": 20, "test": 2_000}
 """Places of an index in a `DividedOrder`; with a probability of 1e-20 for train and 1e-91 for test, none belongs to the
 split."""

@@ -49,7 +49,7 @@ class Benchmark:
     name: str = ""
     """Name of the data, used for its folder and in the ids of problems; empty for the row's name in lower case."""
     hub_id: str
-    """As in `rlvr_envs.data.Source`; the same holds for all other fields that `Source` has, too."""
+    """As in `rlvr_envs.data.Source`, like all other fields that `Source` also has."""
     hub_config: str | None = None
     sizes: Mapping[str, int]
     hub_splits: Mapping[str, str] = field(default_factory=dict)

@@ -131,11 +131,11 @@ class BlackjackEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is `hit`, which is answered with all its cards, or `stand`, after which the dealer draws to 17 and
-    stands on a soft 17. If a turn contains several of these words, the last counts; a turn with neither stands. Cards are drawn
-    with replacement, so that only the cards on the table matter and the best strategy is known exactly: it scores 0.4766 on
-    average. An ace counts 11 if the hand is not bust with it, and 21 with two cards beats any other 21. There is no betting,
-    doubling or splitting. Problems are generated: nothing is downloaded.
+    Each turn of the policy is `hit`, which is answered with the policy's cards so far, or `stand`, after which the dealer draws
+    to 17 and stands on a soft 17. If a turn contains several of these words, the last counts; a turn with neither stands. Cards
+    are drawn with replacement, so that only the cards on the table matter and the best strategy is known exactly: it scores
+    0.4766 on average. An ace counts 11 unless the hand would then be bust, and 21 with two cards beats any other 21. There is
+    no betting, doubling or splitting. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The player's two cards, and one of the dealer's cards.
@@ -144,7 +144,7 @@ class BlackjackEnv(TaskEnv):
     1 for a win, 1/2 for equal hands, 0 for a loss.
 
     ## Episode End
-    Terminates when the policy stands, or has more than 21; truncates when `max_new_tokens` are used up before.
+    Terminates when the policy stands, or has more than 21; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set. Defaults: `split="train"`, `max_new_tokens` and

@@ -67,7 +67,7 @@ def dealer_ends(shown: int) -> Mapping[Hand, float]:
 
 
 def outcome(player: Hand, dealer: Hand) -> int:
-    """1 if the player, who sticks, wins, -1 if the dealer wins, else 0; the player's natural beats any other 21."""
+    """1 if the player wins after sticking, -1 if the dealer wins, else 0; the player's natural beats any other 21."""
     if player.natural:
         return 0 if dealer.natural else 1
     if dealer.total > 21:

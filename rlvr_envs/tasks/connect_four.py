@@ -56,7 +56,7 @@ class ConnectFourEnv(TaskEnv):
     1 for a win, 1/2 for a draw, else 0.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` are used up before.
+    Terminates when the game is over; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random"), `opening`

@@ -38,7 +38,7 @@ class FrozenLake(ProcessDataset):
         seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         layout: The lake as a drawing with holes as traps, of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
-        slip: Probability that a move leads to the left or the right of its direction instead, each with half of it.
+        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
 
     Raises:
         InvalidArgumentError: If the layout is not a drawing of a world, or the probability is out of range.
@@ -70,7 +70,7 @@ class FrozenLake(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The only start, with probability 1."""
+        """The lake's start, with probability 1."""
         return {self.world.cells.index(self.world.start): 1.0}
 
     @property

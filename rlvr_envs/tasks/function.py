@@ -144,8 +144,8 @@ class Function(ProceduralDataset[FunctionProblem]):
     tests call the function with at least 8 arguments: edge cases and random ones. Functions that do the same to each element of
     their argument, in whatever words, belong to the same split.
 
-    A function of level 1 maps a number in one of two ways; of level 2, filters, maps and collects a list or a string; of level
-    3, filters a list, maps its elements in one of two ways and collects them. A prompt of level 2:
+    A function of level 1 maps a number in one of two ways. A function of level 2 filters, maps and collects a list or a string.
+    A function of level 3 filters a list, maps its elements in one of two ways and collects them. A prompt of level 2:
 
     ```python
     def f(xs: list[int]) -> int:

@@ -39,7 +39,7 @@ class GEMEnv(TaskEnv):
     In most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game with a reward of -0.1.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before.
+    Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (arguments of the game in addition

@@ -134,7 +134,7 @@ class GuessNumberEnv(TaskEnv):
     1 if the number is guessed in time, else 0.
 
     ## Episode End
-    Terminates when the number is guessed or the guesses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the number is guessed or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `high` (100) and `guesses`

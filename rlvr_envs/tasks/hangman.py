@@ -114,7 +114,7 @@ class HangmanEnv(TaskEnv):
     1 if the word is found in time, else 0.
 
     ## Episode End
-    Terminates when the word is found or the misses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the word is found or the misses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `misses` (8).

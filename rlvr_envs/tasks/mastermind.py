@@ -14,7 +14,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import Between, InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
-"""Maximum number of codes that `Mastermind.gold_turns` searches for codes that agree with all answers."""
+"""Maximum number of codes among which `Mastermind.gold_turns` searches for a code that agrees with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -157,7 +157,7 @@ class MastermindEnv(TaskEnv):
     1 if the code is broken in time, else 0.
 
     ## Episode End
-    Terminates when the code is broken or the guesses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the code is broken or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4), `colours` (6) and

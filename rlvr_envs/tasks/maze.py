@@ -88,7 +88,7 @@ class Maze(GeneratedDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The only first state, with probability 1."""
+        """The maze's start, with probability 1."""
         return {self.start(0): 1.0}
 
     def start(self, index: int) -> int:

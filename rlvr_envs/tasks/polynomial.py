@@ -32,8 +32,8 @@ class Polynomial(ProceduralDataset[Product]):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         degree: Number of factors, from 2 to 8.
-        max_leading: Largest `a` of the factors `a x + b`; `a` is at least 1, and the limit at most 1000.
-        max_constant: Largest absolute value of `b` in the factors; `b` is never 0, and the limit at most 1000.
+        max_leading: Largest `a` of the factors `a x + b`, which is at least 1; `max_leading` is at most 1000.
+        max_constant: Largest absolute value of `b` in the factors, which is never 0; `max_constant` is at most 1000.
         task: `"expand"`, `"factor"`, or `"mixed"` for both with equal probability.
     """
 
@@ -129,8 +129,8 @@ class PolynomialEnv(TaskEnv):
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Expand a product of linear factors, or factor the polynomial that it makes. Problems are generated: nothing is
-    downloaded, and the train and test splits are disjoint.
+    Expand a product of linear factors, or factor the expanded polynomial. Problems are generated: nothing is downloaded, and
+    the train and test splits are disjoint.
 
     ## Starting State
     The polynomial, and whether to expand or to factor it.

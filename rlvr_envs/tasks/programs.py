@@ -20,7 +20,7 @@ _MBPP = {"train": range(601, 975), "validation": range(511, 601), "test": range(
 """The numbers of the tasks in each split of MBPP."""
 _CONTEST_TESTS = ("public_tests", "private_tests", "generated_tests")
 _LANGUAGES = {"python": 3, "cpp": 2, "java": 4}
-"""The number that stands for each language in CodeContests."""
+"""The number by which CodeContests denotes each language."""
 
 
 def humaneval(row: Row, default_id: str) -> Problem:

@@ -43,7 +43,7 @@ class TextArenaEnv(TaskEnv):
     does not end gives 0.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before. If the opponent loses
+    Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first. If the opponent loses
     by a wrong move, the episode counts as an error, since it is no evidence about the policy.
 
     ## Arguments

@@ -203,7 +203,7 @@ class TwentyQuestionsEnv(TaskEnv):
     1 if the thing is named in time, else 0.
 
     ## Episode End
-    Terminates when the thing is named or the questions are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the thing is named or the questions are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `questions` (20). Defaults:

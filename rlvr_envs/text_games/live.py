@@ -13,8 +13,8 @@ from collections.abc import Callable, Hashable
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
 _ANSWER_S = 60.0
-"""Seconds after which a game that does not answer is replayed; a game that computes for this time has exceeded its limit
-before."""
+"""Seconds after which a game that does not answer is replayed; a game that computes for so long has already exceeded its
+limit."""
 
 
 class LiveGames:

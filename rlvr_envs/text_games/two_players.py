@@ -21,7 +21,7 @@ from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
 _MOVES = (300, 6000)
-"""Number of moves that are tried to find a legal move: at first, and again if none of these is legal."""
+"""Number of moves that are tried to find a legal move: at first, and then if none of these is legal."""
 _IN_A_ROW = 100
 """Maximum number of the opponent's turns between two turns of the policy."""
 

@@ -89,7 +89,7 @@ class MCPTool:
 
 
 _GRACE_S = 5.0
-"""Extra time in seconds, since a connection notices by itself that a call takes too long, and need not be given up then."""
+"""Extra seconds for a connection to notice by itself that a call takes too long, so that it need not be given up."""
 
 
 def _text(block: Any) -> str:

@@ -63,7 +63,7 @@ class FunctionTool:
         """Call the function; a result other than text is returned as JSON.
 
         Raises:
-            TypeError: If the result is neither text nor plain data; bytes are an example.
+            TypeError: If the result, such as bytes, is neither text nor plain data.
         """
         result = self.function(**arguments)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)

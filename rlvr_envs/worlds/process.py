@@ -133,7 +133,7 @@ def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float 
     Args:
         worlds: The worlds; their starts do not matter.
         names: The texts of all worlds' cells, in the order of the states.
-        slip: Probability that a move leads to the left or the right of its direction instead, each with half of it.
+        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
     """
     table: list[tuple[tuple[Branch, ...], ...]] = []
     goals: set[int] = set()

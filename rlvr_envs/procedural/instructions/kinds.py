@@ -341,7 +341,7 @@ KINDS = tuple(dict.fromkeys(wording.kind for wording in WORDINGS))
 NEED_LANGDETECT = frozenset(
     ("language:response_language", "change_case:english_capital", "change_case:english_lowercase")
 )
-"""The kinds that only the package `langdetect` makes it possible to judge."""
+"""The kinds that can only be judged with the package `langdetect`."""
 
 
 def _table(text: str) -> Mapping[str, frozenset[str]]:
