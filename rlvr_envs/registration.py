@@ -40,9 +40,7 @@ def register_environments() -> None:
         if env_id not in gymnasium.registry:
             gymnasium.register(env_id, entry_point=path)
     for name, path in plugged_in().items():
-        with contextlib.suppress(
-            gymnasium.error.Error
-        ):  # a name that is not a valid id in Gymnasium is still valid here
+        with contextlib.suppress(gymnasium.error.Error):  # a name that Gymnasium rejects as an id is valid here
             _register(name, path, name)
 
 

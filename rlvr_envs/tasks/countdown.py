@@ -100,9 +100,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
-        columns = {
-            "nums": list(content.numbers)
-        }  # the name of this column in public data sets and their reward functions
+        columns = {"nums": list(content.numbers)}  # the name in public data sets and their reward functions
         return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution, columns)
 
 

@@ -66,9 +66,7 @@ class TextGameDataset(SeededDataset):
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
                 )
-        elif (
-            self.players == 2
-        ):  # an opponent that can't begin should be reported before the first problem in which it has to
+        elif self.players == 2:  # an opponent that can't begin is reported now, not before some later problem
             self._begun(self._game(0, 0)[0], 1)
         self._made(0)
 

@@ -150,9 +150,7 @@ class TextArenaGame:
         kinds = self._library.ObservationType
         said = []
         for speaker, message, kind in observed:
-            if kind not in set(
-                kinds
-            ):  # three games pass a turn's fields in the wrong order, so that the message has no kind
+            if kind not in set(kinds):  # three games pass a turn's fields in the wrong order, without a kind
                 continue
             if kind is not kinds.PLAYER_ACTION:
                 said.append(message.strip("\n"))
