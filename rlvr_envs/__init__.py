@@ -1,6 +1,6 @@
 """Environments: problems, tokenizers, prompts and token-level Gymnasium environments; nothing here imports torch.
 
-Importing this package registers the ids `rlvr/...` with Gymnasium; its names load when they are first used.
+Importing this package registers the ids `rlvr/...` with Gymnasium; the package's names load when they are first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Other distributions on PyPI install packages named `verifiers` and `agents` too, and pip overwrites silently."""
+"""Check that `verifiers` and `agents` are this distribution's: others on PyPI use these names, and pip overwrites silently."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ DISTRIBUTION = "rlvr-envs"
 
 
 def require_own(package: str) -> None:
-    """Check that a top-level package, if there is one, is this distribution's.
+    """Check that the top-level package of this name, if there is one, is this distribution's.
 
-    Only its file is read, so that none of its code is executed.
+    The package's file is only read; none of its code is executed.
 
     Raises:
-        ImportError: If it belongs to another distribution; the message names the file and the remedy.
+        ImportError: If the package belongs to another distribution; the message names the file and the remedy.
     """
     spec = importlib.util.find_spec(package)
     if spec is None:

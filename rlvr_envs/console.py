@@ -1,6 +1,6 @@
 """The console command `rlvr`.
 
-It starts here and not in `agents`, so that a package of that name from another distribution is reported and not run.
+The command starts here and not in `agents`, so that an `agents` package of another distribution is reported and not run.
 """
 
 from __future__ import annotations

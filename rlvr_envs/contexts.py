@@ -1,7 +1,7 @@
 """Dialogues that outgrow what a model can read: the policy sums them up, or the results of earlier calls are dropped.
 
-Both wrap the interaction that answers the policy, which sees the whole dialogue as if nothing had been left out.
-`summarize_after=` and `drop_results_after=` of every environment build them.
+`Summarize` and `DropResults` wrap the interaction that answers the policy. The interaction sees the whole dialogue, as if
+nothing had been left out. The settings `summarize_after=` and `drop_results_after=` of every environment build these wrappers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ HEADING = "Summary of the work so far:"
 NOTE = "[removed to save space]"
 
 Opening = Callable[[Problem], tuple[Message, ...]]
-"""Gives the messages that put a problem to the policy."""
+"""Makes the messages that show a problem to the policy."""
 
 
 def problem_messages(problem: Problem) -> tuple[Message, ...]:
-    """The problem itself as messages, for an environment whose prompts add nothing to it."""
+    """The problem itself as messages, for an environment whose prompts add nothing to the problem."""
     return (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
 
 
@@ -40,7 +40,7 @@ class SummaryRequest(Message):
 
 
 def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages of a dialogue but requests for summaries, and the summaries, as a verifier of moves or calls reads it."""
+    """Drop summaries and the requests for them from a dialogue, for a verifier that reads moves or calls."""
     kept: list[Message] = []
     asked = False
     for message in dialogue:
@@ -56,26 +56,26 @@ def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
 class Summarize:
     """Asks the policy for a summary once a dialogue is long, and goes on with the problem and the summary alone.
 
-    The request comes with the answer to a turn at whose end more than `after_tokens` are in view, so that there has to be room
-    for both, and for the summary, which is the policy's next turn. A summary is learned like any other turn, from the rewards
-    that follow.
+    If more than `after_tokens` tokens are in view at the end of a turn, the request follows the answer to that turn. The
+    summary is the policy's next turn, so there must be room for answer, request and summary. A summary is learned like any
+    other turn, from the rewards that follow.
 
     Raises:
-        InvalidArgumentError: If `after_tokens` is not positive, or there is no request.
+        InvalidArgumentError: If `after_tokens` is not positive, or the request is empty.
     """
 
     interaction: Interaction
     """Answers all other turns; it sees neither requests nor summaries."""
     after_tokens: Annotated[int, AtLeast(1)]
-    """Number of tokens in view from which on a summary is asked for."""
+    """Number of tokens in view above which a summary is requested."""
     request: str = REQUEST
     """The text that asks the policy for the summary."""
     heading: str = HEADING
     """Text between the problem and the summary."""
     opening: Opening = field(default=problem_messages, repr=False)
-    """Puts a problem to the policy, whose text ends with the summary."""
+    """Makes the messages that show a problem to the policy; the problem's text ends with the summary."""
     asked: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
-    """Gives a problem as it is asked, such as in words, which the summary follows."""
+    """Puts a problem in the form that the policy sees, such as in words; the summary is appended to this form."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -83,7 +83,7 @@ class Summarize:
             raise InvalidArgumentError("a summary needs a request, which tells the policy to write it; got ''")
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last turn, ask for a summary with the answer, or begin anew if the turn is a summary."""
+        """Answer the last turn, with a request for a summary if one is due, or begin anew if the turn is a summary."""
         if len(turns) > 1 and self._asks(turns[-2]):
             text = f"{self.heading}\n{turns[-1].text.strip()}"
             asked = self.asked(problem)
@@ -95,14 +95,14 @@ class Summarize:
         return dataclasses.replace(reply, messages=(*reply.messages, SummaryRequest("user", self.request)))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask the interaction that answers."""
+        """Let the wrapped interaction check the problem."""
         check_interaction(self.interaction, problem)
 
     def _asks(self, turn: Turn) -> bool:
         return isinstance(turn.reply[-1] if turn.reply else None, SummaryRequest)
 
     def _other(self, turns: Sequence[Turn]) -> Iterator[Turn]:
-        """The turns that are no summaries, without the requests."""
+        """The turns other than summaries, without the requests for summaries."""
         asked = False
         for turn in turns:
             if not asked:
@@ -121,21 +121,21 @@ class DropResults:
     """
 
     interaction: Interaction
-    """Answers turns, with messages of the role `"tool"` among others."""
+    """Answers turns with messages, some of which have the role `"tool"`."""
     after_tokens: Annotated[int, AtLeast(1)]
-    """Number of tokens in view from which on results are dropped."""
+    """Number of tokens in view above which results are dropped."""
     keep: Annotated[int, AtLeast(0)] = 1
-    """Number of turns before the last one whose results stay."""
+    """Number of turns before the last turn that keep their results."""
     note: str = NOTE
     """The note in place of a result."""
     opening: Opening = field(default=problem_messages, repr=False)
-    """Puts a problem to the policy."""
+    """Makes the messages that show a problem to the policy."""
 
     def __post_init__(self) -> None:
         check_types(self)
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last turn, after a shorter dialogue if there is something to drop."""
+        """Answer the last turn, with a shortened dialogue as context if there are results to drop."""
         reply = self.interaction(turns, problem)
         if reply is None or reply.ends or reply.context is not None or not reply.messages:
             return reply
@@ -152,7 +152,7 @@ class DropResults:
         return dataclasses.replace(reply, context=tuple(context))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask the interaction that answers."""
+        """Let the wrapped interaction check the problem."""
         check_interaction(self.interaction, problem)
 
     def _shortened(self, message: Message) -> Message:
@@ -164,7 +164,7 @@ def _is_result(message: Message) -> bool:
 
 
 def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:
-    """A problem's prompt with a text below it; in a chat, below its last user message, or as one."""
+    """A problem's prompt with a text below it; in a chat, below the last user message or, if there is none, as a new one."""
     if isinstance(problem.prompt, str):
         return f"{problem.prompt}\n\n{text}"
     users = [index for index, message in enumerate(problem.prompt) if message.role == "user"]

@@ -1,22 +1,23 @@
 r"""Exact values of finite Markov decision processes by dynamic programming, in float64.
 
 Notation and equations are those of Sutton & Barto 2018, chapters 3, 4 and 13. If `transition[s, a]` sums to less than 1, the
-rest is the probability that the episode ends there, and an episode that has ended is worth 0. With r(s, a) the expected reward,
-p(s' | s, a) the probability of going on in s', and discount γ:
+rest is the probability that the episode ends after this action, and an episode that has ended is worth 0. With r(s, a) the
+expected reward, p(s' | s, a) the probability of going on in s', and discount γ:
 
     v_π(s)    = Σ_a π(a|s) q_π(s, a)                               (exercise 3.18)
     q_π(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_π(s')                (exercise 3.19; Bellman equation, 3.14)
     v_*(s)    = max_a q_*(s, a)                                    (Bellman optimality equation, 3.19)
     q_*(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_*(s')                (3.20)
 
-With `horizon=h` the episode is cut after h steps, as by an environment's budget, and later rewards count nothing; values then
-depend on the steps left k, and arrays get a first axis of h + 1 entries, k = 0 first:
+With `horizon=h` the episode is cut after h steps, as an environment's budget does, and later rewards do not count. Values then
+depend on the number k of steps left, and arrays get a first axis of h + 1 entries, k = 0 first:
 
     q_k(s, a) = r(s, a) + γ Σ_s' p(s'|s, a) v_{k-1}(s'),  v_0 = 0
 
 Without a horizon the episode goes on until it ends by itself.
 
-Axes: s state, a action, k steps left, t steps made. The truth about one problem of `rlvr/GridWorld-v0` or `rlvr/Maze-v0`:
+Axes: s state, a action, k steps left, t steps made. This computes the values of a problem of `rlvr/GridWorld-v0` or
+`rlvr/Maze-v0`:
 
     world = worlds.world_of(env.streams.dataset[problem])
     mdp, horizon = exact.world_mdp(world), env.streams.rules.max_new_tokens
@@ -45,7 +46,7 @@ from verifiers import InvalidArgumentError
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
-"""Tolerance relative to the largest value: action values that differ by less are equal, and value iteration stops."""
+"""Tolerance relative to the largest value: action values that differ by less count as equal, and value iteration stops."""
 _MAX_SWEEPS = 100_000
 
 
@@ -58,7 +59,7 @@ class FiniteMDP:
     """
 
     transition: Array
-    """f64[s a s], the probability of going on in each state; a row sums to 1 less the probability that the episode ends."""
+    """f64[s a s], the probability of continuing in each state; a row sums to 1 minus the probability that the episode ends."""
     reward: Array
     """f64[s a], the expected reward of an action."""
     start: Array
@@ -93,7 +94,7 @@ class Values:
 
 
 def world_mdp(world: World) -> FiniteMDP:
-    """The decision process of a world: its states are `world.states`, in that order, and its actions are `MOVES`."""
+    """The decision process of a world, with the states `world.states`, in this order, and the actions `MOVES`."""
     index = {cell: number for number, cell in enumerate(world.states)}
     transition = np.zeros((len(index), len(MOVES), len(index)))
     reward = np.full((len(index), len(MOVES)), float(world.step_reward))
@@ -109,14 +110,14 @@ def world_mdp(world: World) -> FiniteMDP:
 
 
 def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
-    """The decision process of an environment with numbered states, or of a token environment that has one.
+    """The decision process of an environment with numbered states, or of a token environment with such a process.
 
-    States and actions are numbered as in the spaces of the plain environment. States at which an episode is over are worth 0.
-    The start is that of a problem drawn uniformly. The episode goes on until it ends by itself: for values within a budget,
-    pass the budget as `horizon`.
+    States and actions are numbered as in the spaces of the plain environment. States in which the episode is over are worth 0.
+    `start` is the distribution for a problem drawn uniformly. The episode goes on until it ends by itself; for values within a
+    budget, pass the budget as `horizon`.
 
     Raises:
-        InvalidArgumentError: If a token environment has no such process.
+        InvalidArgumentError: If the environment has no finite decision process.
     """
     inner = getattr(env, "unwrapped", env)
     dataset = (
@@ -145,13 +146,13 @@ def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, hori
 
     Args:
         mdp: The process.
-        policy: π(a|s) as f64[s a], or with a horizon also f64[k s a] with k from 1 to h (the first entry for one step
-            left), a policy that looks at the steps left.
+        policy: π(a|s) as f64[s a]. With a horizon it may depend on the number of steps left, as f64[k s a] with k from 1 to h
+            (the first entry is for one step left).
         gamma: γ, in [0, 1].
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
-        InvalidArgumentError: If the policy is invalid, or the episode may never end and there is neither a horizon nor a
+        InvalidArgumentError: If the policy is invalid, or if the episode may never end and there is neither a horizon nor a
             discount, so that there may be no value.
     """
     _check_gamma(gamma)
@@ -173,7 +174,7 @@ def optimal_values(mdp: FiniteMDP, *, gamma: float = 1.0, horizon: int | None = 
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
-        InvalidArgumentError: If value iteration does not settle, since without a discount no finite value may exist.
+        InvalidArgumentError: If value iteration does not converge; without a discount there may be no finite value.
     """
     _check_gamma(gamma)
     if horizon is not None:
@@ -193,12 +194,12 @@ def optimal_values(mdp: FiniteMDP, *, gamma: float = 1.0, horizon: int | None = 
 def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
     """An optimal deterministic policy f64[s a] and its values, by policy iteration (section 4.3) from the first actions.
 
-    It evaluates a policy exactly and then improves it, until no action is better. Its values are those of `optimal_values`,
-    which sweeps instead.
+    It evaluates a policy exactly and then improves it, until no action is better. The resulting values equal those of
+    `optimal_values`, which uses value iteration instead.
 
     Args:
         mdp: The process.
-        gamma: γ, in [0, 1). Without a discount the first policy, or one on the way, may never end the episode.
+        gamma: γ, in [0, 1). Without a discount, the first policy or a later one may never end the episode.
 
     Raises:
         InvalidArgumentError: If the discount is not below 1.
@@ -221,8 +222,8 @@ def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
 def greedy_policy(values: Values) -> Array:
     """The policy that chooses uniformly among the best actions, f64[s a]; with a horizon f64[k s a], k from 1 to h.
 
-    With a horizon or a discount below 1 it is optimal if the values are. With neither, a best action may only put off the end;
-    a uniform choice among all of them still reaches the end of a world sooner or later.
+    With a horizon or a discount below 1, the policy is optimal if the values are. Without either, a best action may only
+    postpone the end; a uniform choice among all best actions still reaches the end of a world eventually.
     """
     action = values.action if values.action.ndim == 2 else values.action[1:]
     best = action >= action.max(axis=-1, keepdims=True) - 1e-9 * np.maximum(1.0, np.abs(action).max())
@@ -231,18 +232,18 @@ def greedy_policy(values: Values) -> Array:
 
 
 def uniform_policy(mdp: FiniteMDP) -> Array:
-    """The policy that chooses uniformly, f64[s a]."""
+    """The policy that chooses uniformly among all actions, f64[s a]."""
     return np.full(mdp.reward.shape, 1.0 / mdp.reward.shape[1])
 
 
 def expected_return(mdp: FiniteMDP, values: Values) -> float:
-    """J, the value of the start: Σ_s start(s) v(s), with all of the horizon left."""
+    """J, the value of the start: Σ_s start(s) v(s), with the whole horizon left."""
     state = values.state if values.state.ndim == 1 else values.state[-1]
     return float(mdp.start @ state)
 
 
 def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None) -> Array:
-    """Expected visits η(s) = Σ_t γ^t Pr(S_t = s), the t-th of them discounted (section 9.2, with γ as in exercise 13.2).
+    """Expected discounted visits η(s) = Σ_t γ^t Pr(S_t = s) of each state (section 9.2, with γ as in exercise 13.2).
 
     Args:
         mdp: The process.
@@ -251,11 +252,11 @@ def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: in
         horizon: h, at least 1; None to go on until the episode ends.
 
     Returns:
-        f64[s], the sum over all t; with a horizon f64[t s], its h terms. With γ = 1 a term is the distribution of S_t, and 1
-        less its sum is the probability that the episode has ended.
+        f64[s], the sum over all t; with a horizon, its h terms f64[t s]. If γ = 1, a term is the distribution of S_t, and 1
+        minus the term's sum is the probability that the episode has ended.
 
     Raises:
-        InvalidArgumentError: As `policy_values`.
+        InvalidArgumentError: As for `policy_values`.
     """
     _check_gamma(gamma)
     table = _policy_table(mdp, policy, horizon)
@@ -271,7 +272,7 @@ def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: in
 
 
 def softmax_policy(logits: ArrayLike) -> Array:
-    """π(a|s) ∝ exp θ(s, a) of a table of logits f64[s a]."""
+    """The softmax policy π(a|s) ∝ exp θ(s, a) for a table of logits f64[s a]."""
     shifted = np.asarray(logits, dtype=np.float64)
     powers = np.exp(shifted - shifted.max(axis=-1, keepdims=True))
     probabilities: Array = powers / powers.sum(axis=-1, keepdims=True)
@@ -294,22 +295,22 @@ def softmax_policy_gradient(
         horizon: h, at least 1; None to go on until the episode ends.
 
     Raises:
-        InvalidArgumentError: As `policy_values`.
+        InvalidArgumentError: As for `policy_values`.
     """
     policy = softmax_policy(logits)
     advantage = policy_values(mdp, policy, gamma=gamma, horizon=horizon).advantage
     visited = visits(mdp, policy, gamma=gamma, horizon=horizon)
     if horizon is None:
         return visited[:, None] * policy * advantage
-    # t steps made leave h - t: the terms of `visits` run in the opposite order to the values.
+    # After t steps, h - t are left: the terms of `visits` and the values are in opposite orders.
     gradient: Array = policy * np.einsum("ts,tsa->sa", visited, advantage[:0:-1])
     return gradient
 
 
 def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
-    """The optimal expected return of each problem of an environment of worlds, within its budget, f64[problems].
+    """The optimal expected return of each problem of an environment of worlds, within the environment's budget, f64[problems].
 
-    If problems have chance events of their own, it is the mean over these.
+    If problems have chance events of their own, the return is the mean over these events.
     """
     return _returns(env, lambda mdp, horizon: optimal_values(mdp, gamma=gamma, horizon=horizon))
 
@@ -320,10 +321,10 @@ def uniform_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Ar
 
 
 def ucb1_bound(means: ArrayLike, pulls: int) -> float:
-    """The bound of UCB1's expected regret after n pulls of arms with rewards in [0, 1], given their means f64[a].
+    """The bound on UCB1's expected regret after n pulls of arms with rewards in [0, 1], given the arms' means f64[a].
 
-    8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a over the arms with a gap Δ_a to the best (Auer, Cesa-Bianchi and Fischer 2002,
-    theorem 1).
+    8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a over the arms that are worse than the best by a gap Δ_a (Auer, Cesa-Bianchi and
+    Fischer 2002, theorem 1).
     """
     gaps = _gaps(means)
     return float(8 * math.log(pulls) * (1 / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
@@ -332,7 +333,7 @@ def ucb1_bound(means: ArrayLike, pulls: int) -> float:
 def lai_robbins_slope(means: ArrayLike) -> float:
     """The smallest slope against ln n that the expected regret of a consistent agent can have, given means f64[a] in (0, 1).
 
-    Σ_a Δ_a / KL(μ_a, μ_*) over the arms with a gap Δ_a to the best, for rewards 0 and 1 (Lai and Robbins 1985).
+    Σ_a Δ_a / KL(μ_a, μ_*) over the arms that are worse than the best by a gap Δ_a, for rewards 0 and 1 (Lai and Robbins 1985).
 
     Raises:
         InvalidArgumentError: If a mean is not between 0 and 1.
@@ -346,7 +347,7 @@ def lai_robbins_slope(means: ArrayLike) -> float:
 
 
 def _gaps(means: ArrayLike) -> Array:
-    """The gaps of all other arms to the best one."""
+    """The differences between the best arm's mean and the mean of each worse arm."""
     arms = np.asarray(means, dtype=np.float64)
     gaps: Array = arms.max() - arms
     return gaps[gaps > 0]
@@ -368,7 +369,7 @@ def _look_ahead(mdp: FiniteMDP, gamma: float, state: Array) -> Array:
 
 
 def _backward(mdp: FiniteMDP, gamma: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
-    """Values for 0 to h steps left, given the function from a state's action values with k steps left to its value."""
+    """Values for 0 to h steps left; `state_value` gives a state's value from its action values with k steps left."""
     state = np.zeros((horizon + 1, len(mdp.start)))
     action = np.zeros((horizon + 1, *mdp.reward.shape))
     for left in range(1, horizon + 1):
@@ -402,7 +403,7 @@ def _check_gamma(gamma: float) -> None:
 
 
 def _check_ends(stays: Array, gamma: float) -> None:
-    """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s]; a discount makes up for it."""
+    """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s]; any discount below 1 passes."""
     ends = stays.sum(axis=1) < 1 - _TOLERANCE
     for _ in stays:
         ends |= (stays[:, ends] > 0).any(axis=1)

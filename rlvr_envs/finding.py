@@ -1,4 +1,4 @@
-"""Environments by their names: the class of an id, or of a user's module or an installed package."""
+"""Environments found by name: an id, or a name in a user's module or an installed package."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
     """Import the environment of a name: a subclass of `TaskEnv`, or a function or class that makes a Gymnasium environment.
 
     Args:
-        name: An id, `GSM8K` for short, or one of Gymnasium's own, such as CartPole-v1; `module:attribute`, where the module
-            may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`. Several names
-            separated by commas are a mixture: see `rlvr_envs.mix`.
+        name: An id, such as `rlvr/GSM8K-v0` or its short form `GSM8K`, or Gymnasium's CartPole-v1; `module:attribute`, where
+            the module may also be in the current folder; or an entry point of the group `"rlvr_envs.environments"`. Names
+            separated by commas form a mixture; see `rlvr_envs.mix`.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
         InvalidArgumentError: If a module can't be imported, or the attribute can't be called.
     """
     full = environment_id(name)
@@ -50,7 +50,7 @@ def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
     """Make one of Gymnasium's own environments.
 
     Raises:
-        InvalidArgumentError: If it can't be made, since a package is missing or an argument is unknown.
+        InvalidArgumentError: If the environment can't be made because a package is missing or an argument is unknown.
     """
     try:
         return gymnasium.make(env_id, disable_env_checker=True, **arguments)
@@ -61,14 +61,14 @@ def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
 
 
 def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the plain environment of a name; for a token environment such as `Maze`, the one with numbered states.
+    """Import the plain environment of a name; for a token environment such as `Maze`, its variant with numbered states.
 
     Args:
         name: As for `find_environment`.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If a token environment has no numbered states, or as for `find_environment`.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
+        InvalidArgumentError: If a token environment has no variant with numbered states, or as for `find_environment`.
     """
     found = find_environment(name)
     cls: object = found
@@ -85,11 +85,11 @@ def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
 
 
 def environment_class(name: str) -> type[TaskEnv]:
-    """Import the class of an id, or one of your own by a name as for `find_environment`.
+    """Import the class of an environment by an id or any other name that `find_environment` accepts.
 
     Raises:
-        UnknownNameError: If there is no such environment; the message offers the nearest.
-        InvalidArgumentError: If it is not a subclass of `TaskEnv`.
+        UnknownNameError: If there is no such environment; the message suggests the nearest name.
+        InvalidArgumentError: If the environment is not a subclass of `TaskEnv`.
     """
     cls = find_environment(name)
     if (

@@ -1,7 +1,7 @@
 """GGUF files: the weights, the settings and the tokenizer of a model in one file.
 
-`transformers` reads them with the package `gguf`, which takes seconds for a large vocabulary. The facts about a file that are
-needed before that are read here, from its first bytes.
+`transformers` reads such files with the package `gguf`, which takes seconds for a large vocabulary. Facts about a file that are
+needed earlier are read here, from the file's first bytes.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from verifiers import InvalidArgumentError, missing_dependency
 
 SUFFIX = ".gguf"
 _PACKAGES = ("gguf", "accelerate")
-"""The packages that `transformers` needs to read such a file; the extra `gguf` has both."""
+"""The packages that `transformers` needs to read such a file; the extra `gguf` installs both."""
 _CONFIGS = ("config.json", "adapter_config.json")
-"""Files one of which is in the folder of any model that is no GGUF file."""
+"""The folder of any model that is not a GGUF file has one of these files."""
 _VERSIONS = (2, 3)
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""The encodings of numbers, by the format's number of their type."""
+"""The encodings of numbers, by the format's number for their type."""
 _STRING, _ARRAY = 8, 9
 _FLOATS = {30: "bfloat16", 1: "float16", 0: "float32"}
-"""The types of tensors that are not quantised, by the format's number of the type: the type of most weights before the type of
-norms."""
+"""The types of tensors that are not quantised, by the format's number for the type; the type of most weights comes before the
+type of norms."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class GGUFHeader:
     settings: Mapping[str, Any]
     """The settings of the model and of its tokenizer; an array is replaced by its length."""
     tensor_types: frozenset[int]
-    """The types of the tensors, by the format's numbers."""
+    """The types of the tensors, as the format's numbers."""
 
     @property
     def context(self) -> int | None:
-        """The number of tokens that the model reads at once; None if the file does not say."""
+        """The number of tokens that the model reads at once; None if the file does not give it."""
         length = self.settings.get(f"{self.settings.get('general.architecture')}.context_length")
         return length if isinstance(length, int) else None
 
@@ -53,10 +53,10 @@ class GGUFHeader:
 
     @property
     def dtype(self) -> str:
-        """The type of the weights: that in the file, or bfloat16 if some are quantised.
+        """The type of the weights: their type in the file, or bfloat16 if some weights are quantised.
 
-        The largest rounding of bfloat16 is small beside that of a quantisation, and its range is that of float32: models that
-        were trained in bfloat16, as most were before they were quantised, may overflow in float16.
+        The rounding error of bfloat16 is small compared with that of a quantisation, and its range is that of float32. Most
+        models were trained in bfloat16 before they were quantised; such models may overflow in float16.
         """
         if not self.tensor_types <= _FLOATS.keys():
             return "bfloat16"
@@ -64,10 +64,10 @@ class GGUFHeader:
 
 
 def gguf_file(name: str | os.PathLike[str]) -> Path | None:
-    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is no such file.
+    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is none.
 
     Raises:
-        InvalidArgumentError: If there are several.
+        InvalidArgumentError: If the folder holds several GGUF files.
     """
     path = Path(name)
     if path.suffix == SUFFIX and path.is_file():
@@ -84,11 +84,11 @@ def gguf_file(name: str | os.PathLike[str]) -> Path | None:
 
 
 def check_gguf(file: Path) -> GGUFHeader:
-    """Read the header of a GGUF file, and check that the rest can be read.
+    """Read the header of a GGUF file, and check that the packages that read the rest are installed.
 
     Raises:
         InvalidArgumentError: If the file is damaged.
-        MissingDependencyError: If a package that reads it is not installed.
+        MissingDependencyError: If a package that reads the file is not installed.
     """
     header = gguf_header(file)
     for package in _PACKAGES:

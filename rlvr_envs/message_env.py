@@ -1,8 +1,8 @@
 """`MessageEnv`: the episodes of an environment in messages, for models that answer in text and calls instead of tokens.
 
-Turns, answers, verdicts and rewards are those of the same environment in tokens (`rlvr_envs.turns` is the loop of both). The
-policy's tokens are counted by its sampler, such as in the usage that a server reports; messages of others are counted, and cut,
-by the environment's tokenizer.
+Turns, answers, verdicts and rewards equal those of the same environment in tokens; both use the loop in `rlvr_envs.turns`. The
+policy's tokens are counted by its sampler, such as in the usage that a server reports. Messages of users and tools are counted,
+and cut, by the environment's tokenizer.
 """
 
 from __future__ import annotations
@@ -40,22 +40,22 @@ from rlvr_envs.types import TextCompletion, Turn
 from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 Form = Literal["calls", "messages", "text"]
-"""The form of the exchange: messages with tools and calls in fields of their own, messages of text alone, or one text to
+"""The form of the exchange: messages with tools and calls in separate fields, messages of text alone, or one text to
 continue."""
 _TOKEN_RULES = ("legal_actions", "process_scorer")
 """Rules that need the tokens of an episode."""
 
 
 class MessageEnv:
-    """The episodes of some streams in messages.
+    """The episodes of token streams, played in messages.
 
     Args:
-        streams: Problems and rules; nothing in them changes.
+        streams: The streams with the problems and rules; they are not changed.
         form: The form of the exchange.
 
     Raises:
-        InvalidArgumentError: If the streams are a mixture, the rules need the tokens of an episode, or a stop token is no
-            text.
+        InvalidArgumentError: If the streams are a mixture, the rules need the tokens of an episode, or a stop token can't be
+            written as text.
     """
 
     def __init__(self, streams: TokenStreams, form: Form = "calls") -> None:
@@ -75,27 +75,27 @@ class MessageEnv:
         self.form = form
         self.rules = rules if form == "text" else _opened_by_messages(rules)
         self.dialogue = _dialogue(rules, form)
-        own = () if rules.dialogue is None else rules.dialogue.stop  # ends a turn with a call that is text
+        own = () if rules.dialogue is None else rules.dialogue.stop  # stops that end a turn with a call in text
         kept = [stop for stop in rules.stop if stop not in own]
         stops = kept if form == "calls" else [*kept, *self.dialogue.stop]
-        ends = stop_tokens(rules.tokenizer)  # which a server stops at by itself
+        ends = stop_tokens(rules.tokenizer)  # a server stops at these by itself
         self.stop = tuple(dict.fromkeys(_stop_text(rules, stop) for stop in stops if stop not in ends))
         """The strings that end a turn."""
         self.tools: tuple[ToolSchema, ...] = tuple(rules.tools) if form == "calls" else ()
-        """The tools that are offered beside the messages."""
+        """The tools that are offered in a separate field."""
 
     def start(self, problem: Problem) -> MessageEpisode:
         """Start an episode."""
         return MessageEpisode(self, problem)
 
     def opening(self, problem: Problem) -> tuple[Message, ...]:
-        """The messages that put a problem to the policy, without those that describe tools."""
+        """The messages that show a problem to the policy, without the description of tools."""
         render = self.rules.render_prompt
         return render.messages(problem) if isinstance(render, PromptRenderer) else (Message("user", render(problem)),)
 
     @property
     def description(self) -> ToolDescription | None:
-        """The description of the tools in the messages."""
+        """The description of the tools in the messages; None if the messages contain none."""
         dialogue: object = self.dialogue
         if self.form == "messages" and isinstance(dialogue, PlainDialogue | DescribedDialogue):
             return dialogue.description
@@ -112,7 +112,7 @@ def _opened_by_messages(rules: Rules) -> Rules:
 
 
 def _dialogue(rules: Rules, form: Form) -> Dialogue:
-    """The format in which calls that are text are read, and by which answers are cut."""
+    """The format in which calls in text are read and answers are cut."""
     dialogue: Any = rules.dialogue or PlainDialogue(rules.tokenizer)
     if form == "messages" and rules.tools and isinstance(dialogue, TemplateDialogue):
         dialogue = DescribedDialogue(dialogue.tokenizer, rules.tools, plain_format(rules.tools))
@@ -131,24 +131,24 @@ def _stop_text(rules: Rules, stop: str | int) -> str:
 
 
 class MessageEpisode:
-    """One episode of a `MessageEnv`: say what `prompt` asks for, and `take` it, until the episode is `over`."""
+    """One episode of a `MessageEnv`: answer `prompt`, and pass the answer to `take`, until the episode is `over`."""
 
     def __init__(self, env: MessageEnv, problem: Problem) -> None:
         self.env = env
         self.problem = problem
         self.turns: tuple[Turn, ...] = ()
-        """The turns that were answered."""
+        """The turns that have been answered."""
         self.over = False
         self.truncated = False
-        """Whether a limit ended the episode, or the interaction broke."""
+        """Whether a limit or a failure of the interaction ended the episode."""
         self.reward = 0.0
-        """The rewards of the turns, without the verdict."""
+        """The sum of the turns' rewards, without the verdict."""
         self.error: Verdict | None = None
-        """A `VERIFIER_ERROR` if the interaction broke."""
+        """A `VERIFIER_ERROR` if the interaction failed; None otherwise."""
         self.tokens = 0
-        """Number of the policy's tokens, as far as they were counted."""
+        """Number of the policy's tokens, as far as the sampler counted them."""
         self.prompt_tokens = 0
-        """Number of tokens that its turns were sampled after, added up over the turns."""
+        """Number of prompt tokens, summed over the policy's turns."""
         self._last: Message | None = None
         self._closing: tuple[Message, ...] = ()
         self._view: tuple[Message | Turn, ...] = env.opening(problem)
@@ -172,19 +172,19 @@ class MessageEpisode:
 
     @property
     def max_tokens(self) -> int:
-        """Maximum number of tokens of the turn."""
+        """Maximum number of tokens of the next turn."""
         return min(self._left, self.env.rules.turn_tokens or self._left)
 
     @property
     def completion(self) -> str:
-        """The text of the last turn, with the dialogue before it, to be judged; without a last turn if the episode goes on."""
+        """The text to be judged: the last turn, with the dialogue before it; without a last turn if the episode goes on."""
         last = self._last or Message("assistant", "")
         if self.over or not self.turns:
             return judged_text(self.turns, last, self._closing)
         return Completion("", dialogue_of(judged_text(self.turns, last))[:-1])
 
     def take(self, said: TextCompletion) -> None:
-        """Take a turn, and answer it, which may take time; the next one is asked for by `prompt`, unless the episode is over.
+        """Take a turn of the policy and answer it, which may take time; then `prompt` asks for the next turn, if there is one.
 
         Raises:
             InvalidArgumentError: If the interaction's answer is neither a `Reply` nor None.
@@ -203,7 +203,7 @@ class MessageEpisode:
             self._answer(turn)
 
     def _turn(self, said: TextCompletion) -> MessageTurn:
-        """The turn, with the calls in it and the tokens that the environment's tokenizer makes of it."""
+        """The turn, with its calls, and with the tokens that the environment's tokenizer makes from it."""
         tokenizer, dialogue = self.env.rules.tokenizer, self.env.dialogue
         made = with_ids(said.calls, len(self.turns)) if self.env.form == "calls" else ()
         parsed = ParsedTurn()
@@ -213,7 +213,7 @@ class MessageEpisode:
             parsed = dialogue.parse(tokenizer.encode(said.text))
         stopped_by = said.stopped_by
         if self.env.form != "calls" and (parsed.calls or parsed.errors) and not stopped_by:
-            # Servers do not say which stop string they have stopped at; a call is closed by its own.
+            # Servers do not say at which stop string they stopped; a call ends with the dialogue's own.
             stopped_by = next((stop for stop in map(str, dialogue.stop)), "")
         tokens = tokenizer.encode(said.text + stopped_by)
         return MessageTurn(
@@ -228,7 +228,7 @@ class MessageEpisode:
         )
 
     def _until_end(self, turn: MessageTurn) -> tuple[MessageTurn, bool]:
-        """The turn up to where the end condition holds, and whether it does."""
+        """The turn up to the token at which the end condition holds, and whether it holds."""
         over = self.env.rules.end_condition
         if over is None:
             return turn, False

@@ -1,7 +1,7 @@
-"""`MixedStreams`: streams that each play an episode of one of several parts at a time.
+"""`MixedStreams`: streams of a mixture of several environments, its parts; each stream plays one part's episode at a time.
 
-A row plays in its part's own streams, and the parts share the buffers of tokens. So an episode is the same as in the part
-alone, and a buffer is as long as the longest of the parts.
+A row plays in its part's own streams, and all parts share the token buffers. So an episode is the same as in the part alone,
+and a buffer has the length of the longest part's buffer.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from verifiers import InvalidArgumentError, Problem, Verdict, unknown_name, veri
 
 MixBy = Literal["problems", "tokens", "levels"]
 """Unit of a mixture's weights when an agent trains: the problems that are drawn, or the tokens that the policy samples. With
-`levels` the parts are levels of one task, in order of difficulty, and training begins with the first."""
+`levels`, the parts are levels of one task in order of difficulty, and training begins with the first level."""
 PART = "environment"
-"""Key of the metadata of a mixture's problems: the name of the part."""
+"""Key under which the metadata of a mixture's problems holds the name of the part."""
 
 
 class MixedDataset:
-    """The problems of the parts, one part after the other; ids begin with the name of the part.
+    """The problems of all parts, one part after the other; each problem's id begins with the name of its part.
 
     Args:
-        parts: The problems of each part, by its name.
+        parts: The problems of each part, by the part's name.
         weights: The weight of each part.
         by: The unit of the weights.
 
     Raises:
-        InvalidArgumentError: If there is no part, or the weights are not one positive number for each.
+        InvalidArgumentError: If there is no part, or the weights are not one positive number for each part.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class MixedDataset:
         self.weights = tuple(weight / math.fsum(given) for weight in given)
         """The share of each part."""
         self.starts = tuple(itertools.accumulate((len(part) for part in parts.values()), initial=0))
-        """Index of the first problem of each part, and the number of all problems."""
+        """Index of the first problem of each part, and finally the total number of problems."""
 
     def __len__(self) -> int:
         return self.starts[-1]
@@ -72,7 +72,7 @@ class MixedDataset:
         return dataclasses.replace(problem, id=f"{name}/{problem.id}", metadata={**problem.metadata, PART: name})
 
     def locate(self, index: int) -> tuple[int, int]:
-        """The part of a problem, and its index there.
+        """The number of a problem's part, and the problem's index in this part.
 
         Raises:
             InvalidArgumentError: If there is no such problem.
@@ -83,7 +83,7 @@ class MixedDataset:
         return part, index - self.starts[part]
 
     def part_of(self, problem: Problem) -> str:
-        """The name of the part of one of the problems.
+        """The name of a problem's part.
 
         Raises:
             InvalidArgumentError: If the problem is not in the mixture.
@@ -97,7 +97,7 @@ class MixedDataset:
 
 
 class _ByPart:
-    """The rules of a mixture as functions of a problem, which apply those of its part."""
+    """Rules of a mixture as functions of a problem; they apply the rules of the problem's part."""
 
     def __init__(self, data: MixedDataset, rules: Mapping[str, Rules]) -> None:
         self._data, self._rules = data, rules
@@ -139,15 +139,15 @@ class _Interactions(_ByPart):
 
 
 class MixedStreams(TokenStreams):
-    """Streams that each play an episode of one of several parts at a time.
+    """Streams of a mixture of several environments, its parts; each stream plays one part's episode at a time.
 
     Args:
-        parts: The streams of each part, all with the same number; they belong to the mixture from now on.
+        parts: The streams of each part, the same number for every part; the mixture owns them from now on.
         weights: The weight of each part.
         by: The unit of the weights.
 
     Raises:
-        InvalidArgumentError: If the parts can't be mixed, since their tokenizers, legal tokens or numbers of streams differ.
+        InvalidArgumentError: If the parts can't be mixed because their tokenizers, legal tokens or numbers of streams differ.
     """
 
     def __init__(
@@ -164,13 +164,13 @@ class MixedStreams(TokenStreams):
         self.length, self.live, self.prompt_length = first.length, first.live, first.prompt_length
         self.problem_index = np.full(self.num_streams, DRAW, dtype=np.int64)
         self.started = False
-        self._owner = np.full(self.num_streams, -1)  # the part that plays in a row, -1 for none
+        self._owner = np.full(self.num_streams, -1)  # the part that each row plays, -1 for none
         self._generators = first._generators
         self._legal = first._legal
         self._share()
 
     def _share(self) -> None:
-        """Let the parts write into the same buffers, each in rows of its own."""
+        """Let the parts write into the same buffers; each part writes only its own rows."""
         for part in self.parts:
             part.tokens = self.tokens[:, : part.buffer_tokens]
             part.length, part.live, part.prompt_length = self.length, self.live, self.prompt_length
@@ -200,7 +200,7 @@ class MixedStreams(TokenStreams):
         states: Sequence[StreamState | None] | None = None,
         drop_awaited: bool = False,
     ) -> None:
-        """See `TokenStreams.reset`. The part of a problem that is drawn follows from the weights."""
+        """See `TokenStreams.reset`. If a problem is drawn, its part is drawn by the weights."""
         waiting = sorted(set(rows) & set(self.pending_rows()))
         if waiting and not drop_awaited:
             raise InvalidArgumentError(f"rows {waiting} await their verdicts and can't be reset: call wait() first")
@@ -245,11 +245,11 @@ class MixedStreams(TokenStreams):
         return self.parts[owner].prompt_tokens(own)
 
     def encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
-        """See `TokenStreams.encode_prompt`; the problem has to be one of the mixture."""
+        """See `TokenStreams.encode_prompt`; the problem must belong to the mixture."""
         return self._part_of(problem).encode_prompt(problem)
 
     def prompt_text(self, problem: Problem) -> str:
-        """See `TokenStreams.prompt_text`; the problem has to be one of the mixture."""
+        """See `TokenStreams.prompt_text`; the problem must belong to the mixture."""
         return self._part_of(problem).prompt_text(problem)
 
     def _part_of(self, problem: Problem) -> TokenStreams:
@@ -271,7 +271,7 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
-                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all share its buffer
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all parts share its buffer
                 for part in self.parts:
                     undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):
@@ -285,7 +285,7 @@ class MixedStreams(TokenStreams):
         futures = [future for part in self.parts for future in part._futures()]
         if futures:
             wait_for(futures, return_when=ALL_COMPLETED if every else FIRST_COMPLETED)
-        # One that awaits nothing that is done delivers nothing.
+        # A part without finished verdicts delivers nothing.
         return self._together([part.wait(every=True) if every else part.delivered() for part in self.parts])
 
     def _together(self, transitions: Sequence[Transition]) -> Transition:
@@ -316,7 +316,7 @@ class MixedStreams(TokenStreams):
 
     @property
     def verification_seconds(self) -> float:  # type: ignore[override] # an attribute there
-        """Wall time that verdicts took so far, of all parts."""
+        """Wall time that the verdicts of all parts have taken so far."""
         return sum(part.verification_seconds for part in self.parts)
 
     def close(self) -> None:
@@ -374,7 +374,7 @@ def _check_parts(parts: Mapping[str, TokenStreams]) -> None:
 
 
 def _merged(data: MixedDataset, rules: Mapping[str, Rules]) -> Rules:
-    """Rules of the mixture as a whole, for callers that ask for them; episodes follow the rules of their parts."""
+    """Rules of the mixture as a whole, for callers that read them; episodes follow the rules of their parts."""
     every = tuple(rules.values())
     talks = any(one.interaction is not None for one in every)
     ends = {one.turn_end for one in every}

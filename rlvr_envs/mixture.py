@@ -21,16 +21,16 @@ _Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
 
 
 def mix(parts: Mapping[str, _Env], weights: Sequence[float] | None = None, *, by: MixBy = "problems") -> _Env:
-    """Combine several environments, which belong to the result from now on, into one.
+    """Combine several environments into one, which owns them from now on.
 
     Args:
-        parts: The environments by the names that they have in ids, metrics and reports: all `TokenEnv`, or all
-            `TokenVectorEnv` with the same `num_envs`.
-        weights: The weight of each; equal weights by default.
-        by: The unit of the weights: see `MixBy`. Problems that `reset` draws itself follow the weights in any case.
+        parts: The environments, by their names in ids, metrics and reports; all are `TokenEnv`, or all are `TokenVectorEnv`
+            with the same `num_envs`.
+        weights: The weight of each environment; equal weights by default.
+        by: The unit of the weights; see `MixBy`. Problems that `reset` draws itself always follow the weights.
 
     Raises:
-        InvalidArgumentError: If the environments can't be mixed, since their tokenizers, action spaces or numbers of rows
+        InvalidArgumentError: If the environments can't be mixed because their tokenizers, action spaces or numbers of rows
             differ, or the weights are not one positive number for each.
     """
     envs = list(parts.values())
@@ -58,7 +58,7 @@ def _manifest(data: MixedDataset, parts: Mapping[str, Mapping[str, Any]]) -> dic
 
 
 class _NoTask:
-    """Placeholder for the task of a class."""
+    """Placeholder for the attribute `task`, which a mixture does not have."""
 
     def __get__(self, instance: object, owner: type[MixtureEnv]) -> NoReturn:
         raise InvalidArgumentError(
@@ -67,10 +67,10 @@ class _NoTask:
 
 
 class MixtureEnv(TaskEnv):
-    """Several environments as one; see `mix`. Made of a name with commas, such as `GSM8K,MBPP`.
+    """Several environments as one, from a name with commas, such as `GSM8K,MBPP`; see `mix`.
 
-    An argument applies to all parts, or to one part if its name begins with that of the part, as in `**{"MBPP.max_new_tokens":
-    512}`. `mix` gives the weights, and `mix_by` their unit.
+    An argument applies to all parts, or to one part if the argument's name begins with the part's, as in
+    `**{"MBPP.max_new_tokens": 512}`. The argument `mix` gives the weights, and `mix_by` gives their unit.
     """
 
     parts: ClassVar[Mapping[str, type[TaskEnv]]]
@@ -98,11 +98,11 @@ class MixtureEnv(TaskEnv):
     def each_part(
         cls, options: Mapping[str, Any], use: Callable[[type[TaskEnv], dict[str, Any]], _Result]
     ) -> dict[str, _Result]:
-        """The results of a function for the class and the arguments of each part, by the part's name.
+        """Call a function with the class and the arguments of each part; return the results by the part's name.
 
         Raises:
-            UnknownNameError: If an argument belongs to no part.
-            UnknownArgumentError: If a part does not take one of its arguments; the message names the part.
+            UnknownNameError: If an argument's name begins with the name of an unknown part.
+            UnknownArgumentError: If a part does not accept one of its arguments; the message names the part.
         """
         for name in {name.partition(".")[0] for name in options if "." in name} - cls.parts.keys():
             raise unknown_name("part", name, cls.parts)
@@ -123,19 +123,19 @@ class MixtureEnv(TaskEnv):
 
 
 def with_levels(cls: type[TaskEnv], argument: str, values: Sequence[Any]) -> type[MixtureEnv]:
-    """The class of a task at several levels of difficulty, from the easiest to the hardest.
+    """Make the class of a task at several levels of difficulty, from the easiest to the hardest.
 
     Args:
         cls: The class of the task.
-        argument: The argument that makes it harder, such as `digits`.
-        values: Its values, in order of difficulty.
+        argument: The argument that makes the task harder, such as `digits`.
+        values: The argument's values, in order of difficulty.
     """
     own = {f"{argument}-{value}": {argument: value} for value in values}
     return type("MixtureEnv", (MixtureEnv,), {"parts": dict.fromkeys(own, cls), "own": own, "__doc__": cls.__doc__})
 
 
 def part_arguments(options: Mapping[str, Any], part: str) -> dict[str, Any]:
-    """The arguments of one part of a mixture: the common ones, and its own, such as `MBPP.max_new_tokens`."""
+    """The arguments of one part of a mixture: the common arguments, and the part's own, such as `MBPP.max_new_tokens`."""
     shared = {name: value for name, value in options.items() if "." not in name and name not in ("mix", "mix_by")}
     own = {name.partition(".")[2]: value for name, value in options.items() if name.startswith(f"{part}.")}
     return shared | own

@@ -1,4 +1,4 @@
-"""Code with feedback: a program that fails a public test gets a report of the failure, and all tests score the last program."""
+"""Code with feedback: a program that fails a public test is answered with the failure; all tests score the last program."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _LIMITS = {
 
 
 class ProgramFeedback:
-    """Answers a program with the first public test that it fails; one that passes all of them ends the episode.
+    """Answers a program with the first public test that it fails; a program that passes all public tests ends the episode.
 
     The verifier then judges the last program by all tests of the problem. Only the public tests are run for an answer, so that
-    nothing in it depends on the others. The first `public` asserts, calls or inputs of a problem are public, and for a test
-    function as in HumanEval the examples in the prompt's docstring (`>>> add(2, 3)`, with the value below). Without public
-    tests, such as for test files, the first turn ends the episode.
+    the answer can't depend on other tests. The first `public` asserts, calls or inputs of a problem are public; for a test
+    function as in HumanEval, the examples in the prompt's docstring are (`>>> add(2, 3)`, with the value below). If there are
+    no public tests, as for test files, the first turn ends the episode.
 
     Args:
         public: Number of public tests of a problem, at least 1.
@@ -48,7 +48,7 @@ class ProgramFeedback:
         """Run the public tests on the last turn's program.
 
         Raises:
-            VerifierFailureError: If they can't be run; the episode is then excluded.
+            VerifierFailureError: If the public tests can't be run; the episode is then excluded.
         """
         tests = public_tests(problem, self._public)
         if tests is None:
@@ -65,7 +65,7 @@ class ProgramFeedback:
         """Check that a problem has unit tests.
 
         Raises:
-            InvalidArgumentError: If it has none.
+            InvalidArgumentError: If the problem has no unit tests.
         """
         if not isinstance(problem.reference, Tests | DeferredTests):
             raise _no_tests(problem, problem.reference)
@@ -76,14 +76,14 @@ class ProgramFeedback:
 
 
 def public_tests(problem: Problem, count: int) -> Tests | None:
-    """The first tests of a problem, or the examples in its prompt; None if none of them can stand alone.
+    """The first tests of a problem, or the examples in its prompt; None if no test can be run on its own.
 
     Args:
         problem: A problem for `UnitTestVerifier`.
         count: Maximum number of tests.
 
     Raises:
-        InvalidArgumentError: If the problem is not one for `UnitTestVerifier`.
+        InvalidArgumentError: If the problem is not for `UnitTestVerifier`.
         RLVRError: If deferred tests can't be made.
     """
     reference = problem.reference
@@ -110,10 +110,10 @@ def _no_tests(problem: Problem, reference: object) -> InvalidArgumentError:
 
 
 def _examples(prefix: str) -> Iterator[str]:
-    """The examples of a program's docstrings whose value is written below, as asserts."""
+    """The docstring examples of a program that show their value, as asserts."""
     try:
         examples = doctest.DocTestParser().get_examples(prefix)
-    except ValueError:  # not examples, though they look like it
+    except ValueError:  # the text looks like examples, but is not
         return
     for example in examples:
         try:

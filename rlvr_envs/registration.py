@@ -1,4 +1,4 @@
-"""The ids of the environments in Gymnasium, their short names, and the other names of environments; loads none of them."""
+"""The environments' ids in Gymnasium, their short names and other names; this module loads no environment."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ ENTRY_POINT_GROUP = "rlvr_envs.environments"
 
 _MODULES = dict.fromkeys(BENCHMARKS, "benchmarks") | MADE
 ENVIRONMENTS = {f"rlvr/{name}-v0": f"rlvr_envs.tasks.{module}:{name}Env" for name, module in _MODULES.items()}
-"""Every id of a token environment, with the location of its class."""
+"""Every id of a token environment, with the location of the environment's class."""
 
 STATE_ENVIRONMENTS = {f"rlvr/{name}State-v0": f"rlvr_envs.tasks.{MADE[name]}:{name}StateEnv" for name in WITH_STATES}
-"""Every id of a plain environment with numbered states, with the location of its class."""
+"""Every id of a plain environment with numbered states, with the location of the environment's class."""
 
 
 def short_name(name: str) -> str:
@@ -33,14 +33,14 @@ def plugged_in() -> dict[str, str]:
 
 
 def register_environments() -> None:
-    """Register every id, including the ids of installed packages; doing it again changes nothing."""
+    """Register every id, including the ids of installed packages; a second call changes nothing."""
     for env_id, path in ENVIRONMENTS.items():
         _register(env_id, path, path.partition(":")[2])
     for env_id, path in STATE_ENVIRONMENTS.items():
         if env_id not in gymnasium.registry:
             gymnasium.register(env_id, entry_point=path)
     for name, path in plugged_in().items():
-        with contextlib.suppress(gymnasium.error.Error):  # a name that is no valid id in Gymnasium is still one here
+        with contextlib.suppress(gymnasium.error.Error):  # a name that Gymnasium rejects as an id is valid here
             _register(name, path, name)
 
 
@@ -59,12 +59,12 @@ def _register(env_id: str, path: str, vectorized: str) -> None:
 def environment_id(name: str) -> str:
     """Complete the name of an environment: `GSM8K` means `rlvr/GSM8K-v0`; any other name is returned unchanged.
 
-    Each of several names separated by commas, which are a mixture, is completed.
+    Names separated by commas form a mixture; each of them is completed.
 
     Raises:
-        InvalidArgumentError: If a mixture names one environment twice.
-        UnknownNameError: If it is neither an id, such as CartPole-v1, nor `module:attribute` nor an entry point of the group
-            `"rlvr_envs.environments"`; the message offers the nearest.
+        InvalidArgumentError: If a mixture names the same environment twice.
+        UnknownNameError: If the name is neither an id, such as CartPole-v1, nor `module:attribute`, nor an entry point of the
+            group `"rlvr_envs.environments"`; the message suggests the nearest name.
     """
     if "," in name:
         parts = [environment_id(part) for part in name.split(",")]
@@ -79,6 +79,6 @@ def environment_id(name: str) -> str:
     if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
     others = difflib.get_close_matches(name, gymnasium.registry, cutoff=0.8)
-    # Names are compared in the form that was typed, so that "rlvr/" and "-v0" don't decide which is the nearest.
+    # Names are compared in the form that was typed, so that "rlvr/" and "-v0" don't decide which name is the nearest.
     known = own if "/" in name else [short.removeprefix("rlvr/").removesuffix("-v0") for short in own]
     raise unknown_name("environment", name, [*known, *points, *others])

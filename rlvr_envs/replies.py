@@ -1,4 +1,4 @@
-"""Requests to the other side of an episode of several turns for its answer."""
+"""Asking the other side of an episode of several turns for its answer."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ class EncodedReply:
     """The answer to a turn."""
 
     reply: Reply | None = None
-    """None ends the episode."""
+    """The reply; None ends the episode."""
     tokens: NDArray[np.int32] | None = None
-    """i32[l], the reply to append, or the new context that it has; None if there is neither, or no room."""
+    """i32[l], the reply to append or the reply's new context; None if there is neither, or no room."""
     shown: tuple[Message, ...] = ()
-    """The messages of the reply as the policy sees them: cut if they are too long."""
+    """The messages of the reply as the policy sees them; messages that are too long are cut."""
     error: Verdict | None = None
-    """A `VERIFIER_ERROR` if the interaction broke."""
+    """A `VERIFIER_ERROR` if the interaction failed; None otherwise."""
 
 
 def room_for_reply(free: int, window: int, budget: int, turn_tokens: int | None = None) -> int:
-    """Maximum number of tokens of an answer that leaves the policy room for its next turn.
+    """Maximum number of tokens of an answer such that the policy has room for its next turn.
 
     Args:
-        free: Number of tokens that may still come into view.
+        free: Number of tokens that may still be added to the view.
         window: Maximum number of tokens in view.
         budget: Number of tokens that the policy may still choose, at least 1.
-        turn_tokens: The length of a turn, if it is fixed.
+        turn_tokens: The length of a turn, if turns have a fixed length.
     """
     return free - max(min(turn_tokens or window // 4, budget, free // 2), 1)
 
@@ -50,16 +50,16 @@ def answer(
     most: int,
     window: int,
 ) -> EncodedReply:
-    """Ask an interaction for its answer to the last of some turns, and encode it.
+    """Ask an interaction for its answer to the last turn, and encode the answer.
 
     Args:
         interaction: The interaction that answers.
-        dialogue: The format.
+        dialogue: The format of the conversation.
         turns: The policy's turns so far.
         problem: The problem of the episode.
-        room: Maximum number of tokens of an answer that is appended; a longer one is cut.
-        most: The same for an answer that asks for a summary, which `room` would cut too short for that.
-        window: Maximum number of tokens of a new context with the messages after it; only the messages are cut.
+        room: Maximum number of tokens of an answer that is appended; a longer answer is cut.
+        most: The maximum for an answer that requests a summary, if the request does not fit into `room`.
+        window: Maximum number of tokens of a new context and the messages after it; only the messages are cut.
 
     Raises:
         InvalidArgumentError: If the answer is neither a `Reply` nor None.

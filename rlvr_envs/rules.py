@@ -1,4 +1,4 @@
-"""`Rules`: everything that decides how an episode goes, apart from its problem."""
+"""`Rules`: everything that determines an episode, apart from its problem."""
 
 from __future__ import annotations
 
@@ -20,54 +20,56 @@ Verification = Literal["sync", "deferred"]
 
 @dataclass(frozen=True)
 class Rules:
-    """Everything that decides how an episode goes, apart from its problem.
+    """Everything that determines an episode, apart from its problem.
 
     Raises:
-        InvalidArgumentError: If a limit is not positive, or a stop is neither text nor a token of the vocabulary, or a
-            fixed mask of legal tokens is of another vocabulary, or a function does not accept the arguments that it will get.
+        InvalidArgumentError: If a limit is not positive, a stop is neither text nor a token of the vocabulary, a fixed mask of
+            legal tokens is of another vocabulary, or a function does not accept the arguments that it will get.
     """
 
     tokenizer: Tokenizer
     render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt; one with a method `parts`, as `PromptRenderer` has, gives it in parts."""
+    """Turns a problem into the text of its prompt. If it has a method `parts`, as `PromptRenderer` has, this returns the text
+    in parts."""
     max_prompt_tokens: Annotated[int, AtLeast(1)]
     max_new_tokens: Annotated[int, AtLeast(1)]
     """Maximum number of the policy's own tokens, over all turns."""
     verifier: Verifier | None = None
     stop: Sequence[str | int] = ()
-    """Stop strings and further stop tokens; those of the tokenizer (`rlvr_envs.stop_tokens`) always stop."""
+    """Stop strings and further stop tokens; the tokenizer's own stop tokens (`rlvr_envs.stop_tokens`) always stop."""
     end_token: int | None = None
-    """The token that ends a turn which is given as text; None for the tokenizer's end token. In a chat it is the one with which
-    the chat template closes a turn (`rlvr_envs.turn_end`)."""
+    """The token that ends a turn given as text; None for the tokenizer's end token. In a chat it is the token with which the
+    chat template ends a turn (`rlvr_envs.turn_end`)."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
-    """Ends the episode, not only the turn, as soon as it holds."""
+    """Ends the episode, not only the turn, as soon as the condition holds."""
     interaction: Interaction | None = None
     max_inserted_tokens: Annotated[int, AtLeast(0)] = 0
-    """Number of tokens that the interaction may append over a whole episode. A longer reply is cut, with a mark; the episode is
-    truncated if not even that fits."""
+    """Maximum number of tokens that the interaction may append over a whole episode. A longer reply is cut, with a mark; the
+    episode is truncated if not even the cut reply fits."""
     max_turns: Annotated[int | None, AtLeast(1)] = None
-    """Number of the policy's turns after which an episode that would go on is truncated; None for any number."""
+    """Number of the policy's turns after which an episode that would go on is truncated; None if unlimited."""
     max_context_tokens: Annotated[int | None, AtLeast(1)] = None
-    """Maximum number of tokens that the policy has in view, which is the length of its observation: a turn that fills it is
-    truncated, unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's
-    next turn has room for `turn_tokens`, or else for a quarter of the context, but at most for half of what is left of it. None
-    for as many as an episode may have."""
+    """Maximum number of tokens that the policy has in view, which is the length of its observation. A turn that fills the view
+    is truncated, unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's
+    next turn has room for `turn_tokens` or, by default, for a quarter of the context, but at most for half of the remaining
+    context. None allows as many tokens as an episode may have."""
     turn_tokens: Annotated[int | None, AtLeast(1)] = None
-    """Number of the policy's tokens in a turn after which it is answered without a stop; None for any number."""
+    """Number of the policy's tokens after which a turn ends without a stop and is answered; None if unlimited."""
     dialogue: Dialogue | None = None
-    """How replies become tokens and tool calls are read; by default as plain text."""
+    """How replies become tokens, and how tool calls are read; by default, in plain text."""
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
-    """Returns the messages with which the dialogue opens, if the dialogue encodes the prompt, such as one that lists tools."""
+    """Returns the messages with which the dialogue opens, if the dialogue encodes the prompt, as a dialogue that lists tools
+    does."""
     tools: Sequence[ToolSchema] = ()
-    """The tools that the policy may call, as they are described to servers; the interaction carries the calls out."""
+    """The tools that the policy may call, in the form in which servers receive them; the interaction performs the calls."""
     interaction_workers: Annotated[int, AtLeast(1)] = 32
-    """Number of threads in which rows are answered at the same time."""
+    """Number of threads that answer rows at the same time."""
     verification: Verification = "sync"
     verification_workers: Annotated[int, AtLeast(1)] = 16
-    """Number of threads for deferred verdicts; the verifier has to allow that many calls at once. One that has
-    `verify_batch` gets all episodes of a transition in one call, any other gets each in a call of its own."""
+    """Number of threads for deferred verdicts; the verifier must allow this number of concurrent calls. A verifier with
+    `verify_batch` gets all episodes of a transition in one call, any other verifier gets each episode in a separate call."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -102,14 +104,14 @@ class Rules:
 
     @property
     def turn_end(self) -> int:
-        """The token that ends a turn which is given as text."""
+        """The token that ends a turn given as text."""
         return self.tokenizer.eos_token if self.end_token is None else self.end_token
 
     def _token_of(self, stop: str | int) -> int | None:
-        """The token that a stop names: itself, or a special token that is written out, whose bytes never appear."""
+        """The token that a stop names: the stop itself, or a written-out special token, whose bytes never appear in a turn."""
         return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
 
     def stop_strings(self) -> StopStrings | None:
-        """The matcher for the strings that end a turn; None without such strings."""
+        """The matcher for the strings that end a turn; None if there are no such strings."""
         strings = [stop for stop in self.stop if isinstance(stop, str) and self._token_of(stop) is None]
         return StopStrings(strings, self.tokenizer.token_bytes, self.tokenizer.vocab_size) if strings else None

@@ -13,7 +13,7 @@ from rlvr_envs.types import FixedActions
 
 
 class LegalTokens(spaces.Discrete):
-    """`Discrete(vocab_size)` whose elements are the legal tokens only, so that a random agent draws no illegal token.
+    """`Discrete(vocab_size)` with only the legal tokens as elements, so that a random agent draws no illegal token.
 
     Args:
         mask: The legal tokens i8[vocab_size].
@@ -24,7 +24,7 @@ class LegalTokens(spaces.Discrete):
         self.mask = mask
 
     def sample(self, mask: NDArray[np.int8] | None = None, probability: NDArray[Any] | None = None) -> np.int64:
-        """Draw a legal token, or by the given mask or probabilities: see `Discrete.sample`."""
+        """Draw a legal token, or draw by the given mask or probabilities; see `Discrete.sample`."""
         if mask is None and probability is None:
             mask = self.mask
         return super().sample(mask, probability)
@@ -51,7 +51,7 @@ class BatchedLegalTokens(spaces.MultiDiscrete):
         mask: tuple[NDArray[np.int8], ...] | None = None,
         probability: tuple[NDArray[Any], ...] | None = None,
     ) -> NDArray[np.int64]:
-        """Draw a legal token for each row, or by the given masks or probabilities: see `MultiDiscrete.sample`."""
+        """Draw a legal token for each row, or draw by the given masks or probabilities; see `MultiDiscrete.sample`."""
         if mask is None and probability is None:
             mask = (self.mask,) * len(self.nvec)
         return super().sample(mask, probability)
@@ -68,7 +68,7 @@ class AnyText(spaces.Space[str]):
         super().__init__(None, str)
 
     def sample(self, mask: Any | None = None, probability: Any | None = None) -> str:
-        """Draw up to 8 lower-case letters."""
+        """Draw a text of up to 8 lower-case letters."""
         return "".join(chr(97 + letter) for letter in self.np_random.integers(26, size=self.np_random.integers(9)))
 
     def contains(self, x: Any) -> bool:
@@ -86,7 +86,7 @@ class AnyText(spaces.Space[str]):
 
 
 def action_space(streams: TokenStreams) -> spaces.Discrete[np.int64]:
-    """The action space of one stream: the legal tokens, if these are fixed."""
+    """The action space of one stream: the legal tokens if these are fixed, else all tokens."""
     legal = streams.rules.legal_actions
     return LegalTokens(legal.mask) if isinstance(legal, FixedActions) else spaces.Discrete(streams.vocab_size)
 

@@ -1,4 +1,4 @@
-"""Matching stop strings on the bytes of tokens, across token boundaries and at any offset."""
+"""Matches stop strings on the bytes of tokens, across token boundaries and at any offset."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StopStrings:
 
     Args:
         strings: The stop strings; none of them may be empty.
-        token_bytes: Gives the bytes of a token.
+        token_bytes: Returns the bytes of a token.
         vocab_size: The number of tokens.
     """
 
@@ -37,7 +37,7 @@ class StopStrings:
         self._used = 0
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Read token i32[r] in state i32[r] and give the next states i32[r]; `matched` where a stop string is complete."""
+        """Read tokens i32[r] in states i32[r]; return the next states i32[r], `matched` if a stop string is complete."""
         slots = self._slots[tokens]
         if (slots == _UNSEEN).any():
             for token in np.unique(tokens[slots == _UNSEEN]):
@@ -46,7 +46,7 @@ class StopStrings:
         return self._table[slots, states]
 
     def cut(self, data: bytes) -> bytes:
-        """Return the data before the stop string that is completed first (the longest of these), or all of `data`."""
+        """Return the data before the stop string that is complete first (the longest, if several are), or all of `data`."""
         matches = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
         return data[: min(matches)[1]] if matches else data
 

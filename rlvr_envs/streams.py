@@ -1,4 +1,4 @@
-"""`TokenStreams`: the transition. The only place where tokens are appended, episodes end and completions are scored."""
+"""`TokenStreams`: the transition, the only place where tokens are appended, episodes end and completions are scored."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ from verifiers import (
 )
 
 DRAW = -1
-"""As a problem index: draw one from the stream's random generator."""
+"""As a problem's index: draw a problem from the stream's random generator."""
 _ENCODED_PROMPTS = 4096
 
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the text of its prompt, or into parts of it, so that no token spans two of them."""
+    """Turns a problem into the text of its prompt, or into parts of the text; no token spans two parts."""
 
     def __call__(self, problem: Problem, /) -> str: ...
 
@@ -67,7 +67,7 @@ class StreamState:
     limit: int
     inserted: int
     turns: tuple[Turn, ...]
-    """The turns that were answered."""
+    """The turns that have been answered."""
     stop_state: int
     live: bool
     problem_index: int
@@ -77,17 +77,17 @@ class StreamState:
 
 @dataclass(frozen=True)
 class _Awaited:
-    """Episodes whose verdicts are being worked out elsewhere."""
+    """Episodes whose verdicts are being computed in a thread."""
 
     future: Future[tuple[list[Ended], float]]
-    """The episodes, and the seconds their verdicts took."""
+    """The episodes, and the seconds that their verdicts took."""
     rows: list[int]
     terminated: list[bool]
 
 
 @dataclass(frozen=True)
 class _Asked:
-    """A row whose latest turn is being answered elsewhere."""
+    """A row whose latest turn is being answered in a thread."""
 
     future: Future[EncodedReply]
     row: int
@@ -96,25 +96,25 @@ class _Asked:
 
 @dataclass(slots=True)
 class _Step:
-    """A transition under way: the requested tokens, and its results so far."""
+    """A transition in progress: the requested tokens, and the results so far."""
 
     tokens: NDArray[np.int64]
-    """i64[b n]."""
+    """The requested tokens i64[b n]."""
     counts: NDArray[np.int64] | None
     """i64[b], the number of valid tokens in each row; None if all are."""
     active: NDArray[np.bool_]
-    """bool[b], which rows take further tokens."""
+    """bool[b], whether each row takes further tokens."""
     transition: Transition
     column: int = 0
-    """Which of the n tokens it is at."""
+    """Index of the current one of the n tokens."""
     stopped: dict[int, int] = field(default_factory=dict)
-    """The rows whose turn has ended and is to be answered, and for each its last token's column."""
+    """The rows whose turn has ended and is to be answered, each with the column of the turn's last token."""
     ending: dict[int, bool] = field(default_factory=dict)
-    """The rows whose episode has ended, and for each whether it stopped by itself."""
+    """The rows whose episode has ended, each with whether the episode stopped by itself."""
     failed: dict[int, Verdict] = field(default_factory=dict)
-    """The ended rows whose interaction broke."""
+    """The ended rows whose interaction failed, each with its `VERIFIER_ERROR`."""
     closing: dict[int, tuple[Message, ...]] = field(default_factory=dict)
-    """The messages of the reply that ended an episode, for the verifier."""
+    """By row, the messages of the reply that ended its episode, for the verifier."""
 
 
 def _is_count(value: object) -> bool:
@@ -138,15 +138,15 @@ def _token_buffer(num_streams: int, buffer_tokens: int) -> NDArray[np.int32]:
 class TokenStreams:
     """b token streams over one data set, all under the same rules.
 
-    A stream is live from its reset until its episode ends; after that every transition leaves it as it is.
+    A stream is live from its reset until its episode ends; after that, transitions do not change it.
 
     Args:
         dataset: The problems.
-        rules: How episodes go.
+        rules: The rules of episodes.
         num_streams: b.
 
     Raises:
-        InvalidArgumentError: If there is no problem, or the interaction is not made for the first one.
+        InvalidArgumentError: If there is no problem, or the interaction does not support the first problem.
     """
 
     def __init__(self, dataset: Dataset, rules: Rules, num_streams: int) -> None:
@@ -170,7 +170,7 @@ class TokenStreams:
         self.problem_index = np.full(num_streams, DRAW, dtype=np.int64)
         self.prompt_length = np.zeros(num_streams, dtype=np.int32)
         self._turn_start = np.zeros(num_streams, dtype=np.int32)
-        # The length at which the policy's budget is spent, or its context full.
+        # The length at which the policy's budget is spent or its context is full.
         self._limit = np.zeros(num_streams, dtype=np.int32)
         self._inserted = np.zeros(num_streams, dtype=np.int32)
         self._turns: list[tuple[Turn, ...]] = [()] * num_streams
@@ -181,7 +181,7 @@ class TokenStreams:
         self._legal = self._new_legal_masks()
         self._prompts: dict[int, NDArray[np.int32]] = {}
         self.verification_seconds = 0.0
-        """Wall time that verdicts took so far, summed over calls; those in the background overlap."""
+        """Wall time that verdicts have taken so far, summed over calls; calls in the background overlap."""
         self._awaited: list[_Awaited] = []
         self._asked: list[_Asked] = []
         self._executor: ThreadPoolExecutor | None = None
@@ -194,10 +194,10 @@ class TokenStreams:
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
 
     def again(self, num_streams: int, *, judged: bool = True) -> TokenStreams:
-        """Further streams over the same problems under the same rules, whose verdicts arrive with the transition.
+        """Make further streams with the same problems and rules; their verdicts arrive with the transition.
 
         Args:
-            num_streams: Their number.
+            num_streams: The number of further streams.
             judged: False to call no verifier when an episode ends.
         """
         verifier = self.rules.verifier if judged else None
@@ -216,18 +216,18 @@ class TokenStreams:
         states: Sequence[StreamState | None] | None = None,
         drop_awaited: bool = False,
     ) -> None:
-        """Start a new episode in some rows; on an error in none of them.
+        """Start a new episode in some rows; on an error, no row is changed.
 
         Args:
             rows: The rows to reset.
-            generators: For each of them its new random generator; None keeps the old one.
-            problems: For each of them the problem's index, or `DRAW`.
-            states: For each of them a captured state to go on from, which has its own problem; None to start at the prompt.
+            generators: For each row its new random generator; None keeps the old generator.
+            problems: For each row the problem's index, or `DRAW`.
+            states: For each row a captured state from which to go on, which has its own problem; None to start at the prompt.
             drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem index is out of range, a row awaits its verdict, or a state does not fit or its
-                episode has ended.
+            InvalidArgumentError: If a problem's index is out of range, a row awaits its verdict, or a state does not fit or has
+                an ended episode.
             PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
@@ -252,7 +252,7 @@ class TokenStreams:
         self.started = self.started or len(rows) > 0
 
     def _start_of(self, index: object, generator: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
-        """The problem's index, drawn if that is asked for, and its prompt."""
+        """The problem's index, drawn if `index` is `DRAW`, and the problem's prompt."""
         if not isinstance(index, int | np.integer) or not DRAW <= index < len(self.dataset):
             raise InvalidArgumentError(
                 f"problem {index!r} does not exist: expected -1 (draw) or [0, {len(self.dataset)})"
@@ -276,8 +276,8 @@ class TokenStreams:
         """Encode the prompt of problem `index` as tokens i32[l].
 
         Raises:
-            PromptTooLongError: If it does not fit.
-            DataError: If it is empty.
+            PromptTooLongError: If the prompt does not fit.
+            DataError: If the prompt is empty.
         """
         if index not in self._prompts:
             tokens = self.encode_prompt(self.dataset[index])
@@ -288,10 +288,10 @@ class TokenStreams:
         return self._prompts[index]
 
     def encode_prompt(self, problem: Problem) -> NDArray[np.int32]:
-        """Encode the prompt of any problem, also of one that is not in the data set, as tokens i32[l] of any length.
+        """Encode the prompt of any problem, even one that is not in the data set, as tokens i32[l] of any length.
 
         Raises:
-            DataError: If it holds half of a surrogate pair.
+            DataError: If the prompt contains half of a surrogate pair.
         """
         if self.rules.opening is not None:
             return self._dialogue.open(self.rules.opening(problem))
@@ -302,7 +302,7 @@ class TokenStreams:
         return encode_parts(self.rules.tokenizer, parts, start=True)
 
     def prompt_text(self, problem: Problem) -> str:
-        """The text of any problem's prompt as the policy reads it, such as with tools; special tokens are written out."""
+        """The text of any problem's prompt as the policy reads it, including tools; special tokens are written out."""
         if self.rules.opening is None:
             return self.rules.render_prompt(problem)
         return spell(self.rules.tokenizer, self.encode_prompt(problem).tolist())
@@ -331,9 +331,9 @@ class TokenStreams:
     # The transition
 
     def append_ordinary(self, token: int) -> bool:
-        """Append one token to a single stream when nothing else can follow from it; else do nothing and return False.
+        """Append one token to a single stream if this has no further effect; otherwise do nothing and return False.
 
-        This is `advance` for the step that is most common by far. It leaves stops, scores, limits and errors to `advance`.
+        This is a fast version of `advance` for the most common step; stops, scores, limits and errors are left to `advance`.
         """
         if not (self._only_appends and self.live[0] and 0 <= token < self.vocab_size) or self._stop_tokens[token]:
             return False
@@ -347,8 +347,8 @@ class TokenStreams:
     def advance(self, tokens: NDArray[np.int64], counts: NDArray[np.int64] | None = None) -> Transition:
         """Append up to n tokens to each stream.
 
-        A stream takes its tokens one after the other and stops taking them when its episode ends or the environment
-        inserts tokens; the rest is not consumed. One call with n tokens is n calls with one, except that verdicts come
+        A stream takes its tokens one after the other, and stops when its episode ends or the environment inserts tokens; the
+        remaining tokens are not consumed. One call with n tokens equals n calls with one token, except that verdicts arrive
         together.
 
         Args:
@@ -356,8 +356,8 @@ class TokenStreams:
             counts: i64[b], number of valid tokens in each row; None if all are valid.
 
         Raises:
-            IllegalTokenError: If a token of a live row is outside the vocabulary, also one that would not be consumed, or
-                is not legal after the tokens before it; no stream has changed then.
+            IllegalTokenError: If a token of a live row, even one that would not be consumed, is outside the vocabulary, or a
+                token is not legal after the tokens before it; no stream is changed then.
             ResetNeeded: Before the first reset.
         """
         if not self.started:
@@ -372,7 +372,7 @@ class TokenStreams:
         """Check the tokens of a transition."""
         active = self.live.copy() if counts is None else self.live & (counts > 0)
         step = _Step(tokens, counts, active, Transition.nothing(*tokens.shape))
-        # Read as unsigned, negative tokens are too large as well, so one comparison finds both.
+        # As unsigned numbers, negative tokens are too large, so one comparison finds both kinds of error.
         wrong = tokens.view(np.uint64) >= self.vocab_size
         if np.count_nonzero(wrong):
             self._check_vocabulary(wrong, step)
@@ -380,7 +380,7 @@ class TokenStreams:
 
     @contextlib.contextmanager
     def _undone_on_error(self, *, shared: bool = True) -> Iterator[None]:
-        """A block whose changes are undone if it raises; with `shared`, also the arrays that parts of a mixture share."""
+        """Undo the changes of a block if it raises; with `shared`, also in the arrays that the parts of a mixture share."""
         arrays: list[NDArray[Any]] = [self._turn_start, self._limit, self._inserted, self._stop_state]
         if shared:
             arrays += [self.tokens, self.length, self.live, self.prompt_length]
@@ -395,12 +395,12 @@ class TokenStreams:
             raise
 
     def _apply(self, step: _Step) -> None:
-        """Append the tokens of a transition, and ask for answers to the turns that end."""
+        """Append the tokens of a transition, and request answers to the turns that end."""
         self._append_columns(step)
         self._answer_turns(step)
 
     def _append_columns(self, step: _Step) -> None:
-        """Append one column after the other, as long as a row takes tokens."""
+        """Append one column after the other until no row takes tokens."""
         for column in range(step.tokens.shape[1]):
             step.column = column
             if column and step.counts is not None:
@@ -411,8 +411,8 @@ class TokenStreams:
             self._append(self._all_rows if count == self.num_streams else np.flatnonzero(step.active), step)
 
     def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
-        """Append the token of the step's column to each of some rows."""
-        # A slice is a much faster index if it covers all of them.
+        """Append the tokens of the step's column to some rows."""
+        # If all rows are meant, a slice is a much faster index.
         at = slice(None) if rows is self._all_rows else rows
         tokens = step.tokens[at, step.column]
         if self._legal is not None:
@@ -445,7 +445,7 @@ class TokenStreams:
     def _stop_rows(
         self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], over: NDArray[np.bool_] | None, step: _Step
     ) -> None:
-        """End rows, except those that stopped and whose turn is to be answered."""
+        """End the episodes of rows, except rows that stopped and whose turn is to be answered."""
         step.active[rows] = False
         answered = stopped & (self.rules.interaction is not None)
         if over is not None:
@@ -460,7 +460,7 @@ class TokenStreams:
     # Turns and their answers
 
     def _answer_turns(self, step: _Step) -> None:
-        """Ask for answers to the turns that ended, and append those that are awaited at once."""
+        """Request answers to the turns that ended, and append the answers unless they are deferred."""
         if not step.stopped:
             return
         asked = {row: (*self._turns[row], self._latest_turn(row)) for row in sorted(step.stopped)}
@@ -469,7 +469,7 @@ class TokenStreams:
             self._asked += [_Asked(future, *item) for future, item in zip(futures, asked.items(), strict=True)]
             self.live[list(asked)] = False
             return
-        together = len(asked) > 1  # one alone needs no thread
+        together = len(asked) > 1  # a single turn needs no thread
         answers = list((self._answer_pool().map if together else map)(self._answer, asked.keys(), asked.values()))
         for (row, turns), given in zip(asked.items(), answers, strict=True):
             self._settle_turn(row, turns, given, step.stopped[row], step)
@@ -498,7 +498,7 @@ class TokenStreams:
         )
 
     def _settle_turn(self, row: int, turns: tuple[Turn, ...], given: EncodedReply, column: int, step: _Step) -> None:
-        """Pay a turn's reward, and append the answer or end the episode."""
+        """Add a turn's reward, and append the answer or end the episode."""
         left = self._budget_left(turns)
         after = follow(self.rules, turns, given, left)
         step.transition.rewards[row, column] += after.reward
@@ -522,7 +522,7 @@ class TokenStreams:
         return self.rules.max_new_tokens - sum(len(turn.tokens) for turn in turns)
 
     def _insert(self, row: int, tokens: NDArray[np.int32], left: int, *, new_context: bool) -> None:
-        """Append tokens i32[l], or begin a new context with them; the policy may choose `left` more."""
+        """Append tokens i32[l], or begin a new context with them; the policy may choose `left` more tokens."""
         if new_context:
             self.tokens[row] = 0
             self.length[row] = 0
@@ -544,7 +544,7 @@ class TokenStreams:
     # The end of an episode
 
     def _are_over(self, end_condition: EndCondition, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rows the end condition ends, as bool[r]."""
+        """bool[r], whether the end condition ends each row's episode."""
         over = np.zeros(len(rows), dtype=bool)
         for at, row in enumerate(rows.tolist()):
             problem = self._problem(row)
@@ -556,7 +556,7 @@ class TokenStreams:
         return self.dataset[int(self.problem_index[row])]
 
     def completion(self, row: int) -> str:
-        """Decode the policy's own tokens of the latest turn, without what stopped it."""
+        """Decode the policy's own tokens of the latest turn, without the stop token or string."""
         tokens = self.tokens[row, self._turn_start[row] : self.length[row]]
         if len(tokens) and self._stop_tokens[tokens[-1]]:
             tokens = tokens[:-1]
@@ -570,7 +570,7 @@ class TokenStreams:
         return judged_text(self._turns[row], Message("assistant", self.completion(row)), closing)
 
     def _finish(self, step: _Step) -> None:
-        """Judge the episodes that ended, except those whose interaction broke."""
+        """Judge the episodes that ended, except episodes whose interaction failed."""
         for row, verdict in step.failed.items():
             broken = Ended(self._problem(row).id, self._judged_text(row), verdict)
             self._settle([row], [False], [broken], step.transition)
@@ -605,28 +605,28 @@ class TokenStreams:
             transition.ended[row] = end
 
     def _positions(self, row: int, pairs: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-        """The pairs (end, amount) of a verdict as pairs (position of the token that completes so many characters, amount)."""
+        """Convert a verdict's pairs (number of characters, amount) to (position of the token that completes them, amount)."""
         start, length = int(self._turn_start[row]), int(self.length[row])
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pieces = map(self.rules.tokenizer.token_bytes, self.tokens[row, start:length].tolist())
         characters = np.cumsum([len(decoder.decode(piece)) for piece in pieces])
-        # An incomplete character at the end is completed by the end alone.
+        # An incomplete character at the end counts as complete at the last token.
         at = np.minimum(np.searchsorted(characters, [end for end, _ in pairs]), length - start - 1)
         return tuple((start + int(position), float(amount)) for position, (_, amount) in zip(at, pairs, strict=True))
 
     # Deferred verification
 
     def pending_rows(self) -> list[int]:
-        """The rows that wait: their turn is being answered, or their episode is over and its verdict awaited."""
+        """The rows that wait for an answer to their turn, or for the verdict of their ended episode."""
         if not self._awaited and not self._asked:
             return []
         return [*(row for awaited in self._awaited for row in awaited.rows), *(asked.row for asked in self._asked)]
 
     def wait(self, *, every: bool = True) -> Transition:
-        """Wait for every answer and verdict that is awaited and deliver them; no tokens are consumed.
+        """Wait for all pending answers and verdicts, and deliver them; no tokens are consumed.
 
         Args:
-            every: False to wait only until there is one to deliver.
+            every: False to wait only until the first of them can be delivered.
         """
         step = self._waiting_step()
         while futures := self._futures():
@@ -637,7 +637,7 @@ class TokenStreams:
         return step.transition
 
     def delivered(self) -> Transition:
-        """Deliver every answer and verdict that has come, without waiting for any."""
+        """Deliver all answers and verdicts that have arrived, without waiting."""
         step = self._waiting_step()
         self._deliver(step)
         return step.transition
@@ -647,19 +647,19 @@ class TokenStreams:
         return _Step(np.zeros((rows, 1), dtype=np.int64), None, np.zeros(rows, dtype=bool), Transition.nothing(rows, 1))
 
     def _futures(self) -> list[Future[Any]]:
-        """The answers and verdicts that are awaited."""
+        """The pending answers and verdicts."""
         return [*(item.future for item in self._awaited), *(item.future for item in self._asked)]
 
     def _deliver(self, step: _Step) -> None:
-        """Append the answers and pay the verdicts that have come, and judge the episodes that have ended."""
+        """Append the answers and add the verdicts that have arrived, and judge the episodes that have ended."""
         for asked in [entry for entry in self._asked if entry.future.done()]:
-            given = asked.future.result()  # if this raises, the row stays asked for and nothing is lost
-            # An answer may come in the very transition that asks for it.
+            given = asked.future.result()  # if this raises, the row stays pending and nothing is lost
+            # An answer may arrive in the same transition that requests it.
             column = max(int(step.transition.consumed[asked.row]), 1) - 1
             self._settle_turn(asked.row, asked.turns, given, column, step)
             self._asked.remove(asked)
         for awaited in [entry for entry in self._awaited if entry.future.done()]:
-            ended, seconds = awaited.future.result()  # the same holds here
+            ended, seconds = awaited.future.result()  # likewise if this raises
             self.verification_seconds += seconds
             self._settle(awaited.rows, awaited.terminated, ended, step.transition)
             self._awaited.remove(awaited)
@@ -670,10 +670,10 @@ class TokenStreams:
             step.closing.clear()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave threads behind; they start again when they are needed.
+        """The state without threads, which start again when they are needed.
 
         Raises:
-            InvalidArgumentError: If verdicts or answers to turns are awaited, which can't be copied.
+            InvalidArgumentError: If verdicts or answers to turns are pending, since these can't be copied.
         """
         if self.pending_rows():
             raise InvalidArgumentError(
@@ -682,7 +682,7 @@ class TokenStreams:
         return {**self.__dict__, "_executor": None, "_answering": None}
 
     def close(self) -> None:
-        """Stop the threads, after the work they have begun."""
+        """Stop the threads after they have finished the work that they have begun."""
         for pool in (self._executor, self._answering):
             if pool is not None:
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -691,7 +691,7 @@ class TokenStreams:
     # Legal actions
 
     def legal_masks(self) -> NDArray[np.int8] | None:
-        """The legal next tokens i8[b v] (all 1 for a row that is not live), or None if any token is legal."""
+        """The legal next tokens i8[b v], all 1 for a row that is not live; None if all tokens are legal."""
         return self._legal
 
     def _new_legal_masks(self) -> NDArray[np.int8] | None:
@@ -727,7 +727,7 @@ class TokenStreams:
     # State
 
     def problem(self, row: int) -> Problem | None:
-        """The problem of a row, None before its first reset."""
+        """The problem of a row; None before the row's first reset."""
         return None if self.problem_index[row] == DRAW else self.dataset[int(self.problem_index[row])]
 
     def get_state(self, row: int) -> StreamState:
@@ -753,7 +753,7 @@ class TokenStreams:
         )
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one stream into a state that `get_state` captured, in streams of the same data set and rules.
+        """Put one stream into a state that `get_state` captured in streams with the same data set and rules.
 
         Raises:
             InvalidArgumentError: If the state does not fit, or the row awaits its verdict.
@@ -778,11 +778,11 @@ class TokenStreams:
             )
 
     def use_generator(self, row: int, generator: np.random.Generator) -> None:
-        """Draw the row's further problems from this generator."""
+        """Draw the row's further problems with this generator."""
         self._generators[row] = generator
 
     def fork(self, row: int, into: Sequence[int]) -> None:
-        """Copy one stream over others, which keep their own random generators for later draws."""
+        """Copy one stream into other rows, which keep their own random generators for later draws."""
         state = self.get_state(row)
         for target in into:
             self._generators[target] = self._generators[target] or _fresh()
@@ -815,11 +815,11 @@ def _fresh() -> np.random.Generator:
 
 
 def _judge(verifier: Verifier | None, completions: list[str], problems: list[Problem]) -> tuple[list[Ended], float]:
-    """The ended episodes with their verdicts, and the seconds that those took."""
+    """The ended episodes with their verdicts, and the seconds that the verdicts took."""
     started = time.perf_counter()
     verdicts: Sequence[Verdict | None]
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
-    # The cost of a verdict includes times, while an environment's information is deterministic.
+    # A verdict's cost includes times, which are dropped, since an environment's information is deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
     ended = [Ended(*fields) for fields in zip((p.id for p in problems), completions, plain, strict=True)]
     return ended, time.perf_counter() - started

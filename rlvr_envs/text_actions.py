@@ -18,22 +18,22 @@ from verifiers import InvalidArgumentError
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
 
-    An action is the policy's text of one turn. Its tokens are taken one after the other, followed by the token that ends
-    a turn (`Rules.turn_end`), unless the turn ends earlier: by a stop string in the text, or by the budget, which cuts a
-    longer text off and truncates. `info["consumed"]` counts the tokens that were taken. If the end token is not legal, as in
-    grid worlds, a text that does not end the episode is continued by the next one.
+    An action is the policy's text of one turn. Its tokens are taken one after the other, followed by the token that ends a turn
+    (`Rules.turn_end`), unless the turn ends earlier: at a stop string in the text, or when the budget is used up, which
+    truncates the episode. `info["consumed"]` counts the tokens that were taken. If the end token is not legal, as in grid
+    worlds, the next text continues a text that does not end the episode.
 
     An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
     so that the step that ends an episode always has its reward.
 
-    The tokens of a text are those of the environment's tokenizer: log-probabilities of a policy with another
-    tokenizer do not belong to these tokens. For training, act with tokens.
+    A text is encoded by the environment's tokenizer: log-probabilities of a policy with another tokenizer do not belong to
+    these tokens. For training, act with tokens.
 
     Args:
         env: A token environment, as returned by `gym.make`.
 
     Raises:
-        InvalidArgumentError: If it is another environment, or a token environment in a wrapper.
+        InvalidArgumentError: If `env` is not a token environment, or is one in a wrapper.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, np.int64]) -> None:
@@ -58,7 +58,7 @@ class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
             IllegalTokenError: If a token of the text is not legal.
-            InvalidArgumentError: If the action is not text, or has characters that the tokenizer does not have.
+            InvalidArgumentError: If the action is not text, or contains characters that the tokenizer does not know.
         """
         if not isinstance(action, str):
             raise InvalidArgumentError(f"an action must be a string, got {type(action).__name__}")
@@ -89,7 +89,7 @@ def _together(first: _Result, second: _Result) -> _Result:
     """Combine two steps into one."""
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
-    # A step without tokens has one reward, that of a verdict, which belongs to the last token before.
+    # A step without tokens has a single reward, from a verdict, which belongs to the last token before it.
     earlier, later = (step_info["rewards"][: max(step_info["consumed"], 1)] for step_info in (first[-1], second[-1]))
     if second[-1]["consumed"]:
         info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])

@@ -20,41 +20,41 @@ from verifiers import IllegalTokenError, InvalidArgumentError, unknown_name
 
 
 class TokenEnv(gymnasium.Env[Observation, np.int64]):
-    """An environment in which the policy continues a prompt token by token, and a verifier scores the completion at its end.
+    """An environment in which the policy continues a prompt token by token, and a verifier scores the finished completion.
 
     ## Description
-    The state is the prompt's tokens and every token since: the environment is Markov. A step appends one token.
+    The state consists of the prompt's tokens and all later tokens: the environment is Markov. A step appends one token.
 
     ## Action Space
-    `Discrete(vocab_size)`: a token id. If only fixed tokens are legal, the space holds and samples no others.
+    `Discrete(vocab_size)`: a token id. If only fixed tokens are legal, the space holds and samples only these.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
-    the prompt and what follows it; the rest is 0.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are the
+    prompt and everything that followed it; the rest is 0.
 
     ## Starting State
     A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`; or any state
     that `get_state` has captured, with `reset(options={"state": state})`.
 
     ## Reward
-    0 until the episode ends, then the verifier's score of the completion; NaN if the verifier broke. A process scorer
-    adds a reward to every token.
+    0 until the episode ends, then the verifier's score of the completion; NaN if the verifier failed. A process scorer adds a
+    reward to every token.
 
     ## Episode End
-    Terminates when a stop token or stop string is produced or the end condition holds; truncates when `max_new_tokens`
-    tokens were produced without that, or when the verifier broke.
+    Terminates when a stop token or stop string is produced or the end condition holds; truncates when `max_new_tokens` tokens
+    were produced without termination, or when the verifier failed.
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
-    `inserted` if the environment appended tokens, `new_context` if the observation holds nothing but these, since they begin a
-    new context (`Reply.context`), and at the end `problem_id`, `completion`, `verdict`, and, if the verdict has any,
-    `token_scores`: pairs (position in `tokens`, amount) that assign parts of the reward to tokens; a step pays them as one
-    number, since earlier steps are over. `action_mask` (i8[v]) if the environment limits tokens. `pending` while a deferred
-    verdict is awaited.
+    `inserted` if the environment appended tokens, and `new_context` if the observation holds only these tokens, since they
+    begin a new context (`Reply.context`). At the end of an episode: `problem_id`, `completion`, `verdict` and, if the verdict
+    has any, `token_scores`, which are pairs (position in `tokens`, amount) that assign parts of the reward to tokens; a step
+    gives these parts as one number, since earlier steps are over. From both: `action_mask` (i8[v]) if legal tokens are
+    restricted. `pending` is set while a deferred verdict is awaited.
 
     Args:
         streams: One stream.
-        render_mode: `"ansi"` for `render()` to return the text so far, or None.
+        render_mode: `"ansi"` if `render()` should return the text so far; None otherwise.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": ["ansi"], "render_fps": 30}  # type: ignore[misc] # constant here
@@ -74,16 +74,16 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         """Start an episode.
 
         Args:
-            seed: Seed of the generator that draws problems, from now on.
-            options: `{"problem": index}` chooses the problem; -1 draws it. `{"state": state}` goes on from a captured state
-                instead, which has its own problem; further problems are drawn by this environment's generator.
+            seed: Seed of the generator that draws problems from now on.
+            options: `{"problem": index}` chooses the problem; -1 draws it. `{"state": state}` instead continues from a captured
+                state, which has its own problem; further problems are drawn by this environment's generator.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index`.
 
         Raises:
-            InvalidArgumentError: If the problem index is out of range, an option is unknown, or a state does not fit or its
-                episode has ended.
+            InvalidArgumentError: If the problem's index is out of range, an option is unknown, or a state does not fit or has
+                an ended episode.
             PromptTooLongError: If the prompt does not fit.
         """
         super().reset(seed=seed)
@@ -102,7 +102,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
-            IllegalTokenError: If the token is not an integer, is outside the vocabulary or not legal here.
+            IllegalTokenError: If the token is not an integer, is outside the vocabulary, or is not legal after the tokens so
+                far.
         """
         try:
             token = operator.index(action)
@@ -115,11 +116,11 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         return self.step_many(np.array([token]))
 
     def step_many(self, tokens: ArrayLike) -> tuple[Observation, float, bool, bool, Info]:
-        """Append tokens i64[n] one after the other; those after the episode's end or an insertion are not consumed.
+        """Append tokens i64[n] one after the other; tokens after the episode's end or an insertion are not consumed.
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
-            IllegalTokenError: If a token is outside the vocabulary, or one that would be consumed is not legal.
+            IllegalTokenError: If a token is outside the vocabulary, or a token that would be consumed is not legal.
         """
         chunk = as_tokens(tokens, dims=1)
         self._check_order()
@@ -152,7 +153,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         return self._observation()
 
     def render(self) -> str | None:
-        """Return the prompt and what follows it as text, and at the end the verdict."""
+        """Return the prompt and everything that followed it as text, and at the end of the episode the verdict."""
         if self.render_mode is None:
             return None
         tokens = self.streams.tokens[0, : self.streams.length[0]]
@@ -200,7 +201,7 @@ def check_options(options: dict[str, Any] | None, known: set[str]) -> None:
     """Refuse options of `reset` that are unknown.
 
     Raises:
-        UnknownNameError: Naming the unknown one and the nearest known one.
+        UnknownNameError: If an option is unknown; the message names the option and the nearest known option.
     """
     for name in options or ():
         if name not in known:
@@ -211,7 +212,7 @@ def as_tokens(tokens: ArrayLike, *, dims: int) -> NDArray[np.int64]:
     """Read tokens as i64 with `dims` axes.
 
     Raises:
-        IllegalTokenError: If they are not integers or have another number of axes.
+        IllegalTokenError: If the tokens are not integers, or have another number of axes.
     """
     array = np.asarray(tokens)
     if array.ndim != dims or array.dtype.kind not in "iu":

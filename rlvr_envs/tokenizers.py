@@ -1,7 +1,7 @@
-"""Tokenizers: two built in code, and any Hugging Face one behind the same few methods.
+"""Two built-in tokenizers, and any Hugging Face tokenizer behind the same few methods.
 
-Environments need tokens as bytes: completions are decoded once by joining the bytes of their tokens, and stop strings are
-matched on bytes, so both are exact whatever the token boundaries are.
+Environments need tokens as bytes: completions are decoded once, by joining the bytes of their tokens, and stop strings are
+matched on bytes. So both are exact for all token boundaries.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ ChatTemplate = Callable[[tuple[Message, ...]], str]
 
 @runtime_checkable
 class Tokenizer(Protocol):
-    """The interface that an environment needs of a tokenizer.
+    """The interface of a tokenizer that an environment needs.
 
-    A tokenizer whose turns may end with other tokens than `eos_token` has two more attributes, `stop_tokens` and `turn_end`,
-    like `HuggingFaceTokenizer`; the functions of these names return them for any tokenizer.
+    A tokenizer whose turns may end with tokens other than `eos_token` has two more attributes, `stop_tokens` and `turn_end`, as
+    `HuggingFaceTokenizer` has. The functions with the same names return their values for any tokenizer.
     """
 
     vocab_size: int
@@ -39,11 +39,11 @@ class Tokenizer(Protocol):
     eos_token: int
     """The token that ends a completion."""
     fingerprint: str
-    """A text that is equal for tokenizers that encode and decode alike, for caches and run manifests."""
+    """A text, for caches and run manifests, that is equal for tokenizers that encode and decode alike."""
     chat_template: ChatTemplate | None
     """Renders a chat as the text of a prompt; None if the tokenizer has no template."""
     special_tokens: Mapping[str, int]
-    """The tokens that ordinary text never becomes, such as `"<|im_end|>"`, by their written form."""
+    """The tokens that ordinary text never becomes, by their written form, such as `"<|im_end|>"`."""
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text as tokens i32[l]; `start` adds the tokens with which the tokenizer begins a sequence."""
@@ -61,7 +61,7 @@ def stop_tokens(tokenizer: Tokenizer) -> Mapping[int, str]:
 
 
 def turn_end(tokenizer: Tokenizer) -> int:
-    """The token that closes a turn of the assistant in a chat: the chat template's, or else the end token."""
+    """The token that ends a turn of the assistant in a chat: the chat template's, or else the end token."""
     return int(getattr(tokenizer, "turn_end", tokenizer.eos_token))
 
 
@@ -74,7 +74,7 @@ def utf8(text: str, name: str = "the text") -> bytes:
     r"""The bytes of a text, which errors call `name`.
 
     Raises:
-        DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does.
+        DataError: If the text contains half of a surrogate pair, such as JSON's `"\ud800"`.
     """
     try:
         return text.encode()
@@ -96,10 +96,10 @@ class ByteTokenizer:
     special_tokens: Mapping[str, int] = MappingProxyType({})
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text as its UTF-8 bytes i32[l]; nothing marks the start.
+        """Encode text as its UTF-8 bytes i32[l]; there is no start token.
 
         Raises:
-            DataError: If it holds half of a surrogate pair, which has no bytes.
+            DataError: If the text contains half of a surrogate pair, which has no bytes.
         """
         return np.frombuffer(utf8(text), dtype=np.uint8).astype(np.int32)
 
@@ -112,7 +112,7 @@ class CharTokenizer:
     """One token for each character of an alphabet (ids from 1), and the end of a completion (0).
 
     Args:
-        alphabet: All characters that a text may contain; their order determines the ids, repetitions are ignored.
+        alphabet: All characters that a text may contain; their order determines the ids, and repetitions are ignored.
     """
 
     eos_token = 0
@@ -130,7 +130,7 @@ class CharTokenizer:
         self._bytes = [b"", *(character.encode() for character in characters)]
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text i32[l]; nothing marks the start.
+        """Encode text i32[l]; there is no start token.
 
         Raises:
             DataError: If a character is not in the alphabet.
@@ -152,11 +152,11 @@ class HuggingFaceTokenizer:
     """A `transformers` tokenizer.
 
     Args:
-        tokenizer: A fast tokenizer: byte-level BPE (GPT-2, Llama 3, Qwen, ...) or with metaspace and byte fallback
-            (Llama 2, Gemma, ...), which are those whose tokens have definite bytes.
+        tokenizer: A fast tokenizer whose tokens have definite bytes: byte-level BPE (GPT-2, Llama 3, Qwen, ...), or one with
+            metaspace and byte fallback (Llama 2, Gemma, ...).
 
     Raises:
-        InvalidArgumentError: If it has no end-of-sequence token, or its tokens have no definite bytes.
+        InvalidArgumentError: If the tokenizer has no end-of-sequence token, or its tokens have no definite bytes.
     """
 
     def __init__(self, tokenizer: Any) -> None:
@@ -179,22 +179,22 @@ class HuggingFaceTokenizer:
         self.special_tokens: Mapping[str, int] = special
         closing = closing_token(tokenizer, special)
         self.turn_end = self.eos_token if closing is None else closing
-        """The token that closes a turn of the assistant in the chat template, or else the end token."""
+        """The token that ends a turn of the assistant in the chat template, or else the end token."""
         self.stop_tokens: Mapping[int, str] = self._stop_tokens(closing)
-        """The tokens that end a turn, the end token first, each with the source that names it."""
+        """The tokens that end a turn, starting with the end token, each with the source that names it."""
         self._silent = frozenset(special.values())
         core = json.loads(serialised)
         self._to_bytes = _piece_decoder(core.get("decoder"), str(tokenizer.name_or_path))
         self._added = self._added_bytes(core.get("normalizer"))
         self._prefix = self._start_tokens()
-        # Tokenizers in the style of Llama 2 put a space before every text; text that continues another must have none.
+        # Tokenizers in the style of Llama 2 put a space before every text; text that continues another text must have none.
         self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first unless the text spells them out.
+        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first, unless the text spells them out.
 
         Raises:
-            DataError: If it holds half of a surrogate pair, which no tokenizer knows.
+            DataError: If the text contains half of a surrogate pair, which no tokenizer knows.
         """
         utf8(text)
         tokens = self._encode(text) if start or not self._adds_space else self._encode_continuation(text)
@@ -221,9 +221,10 @@ class HuggingFaceTokenizer:
         return {token: ", ".join(names) for token, names in sources.items()}
 
     def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
-        """The bytes of added tokens: the text that they were added as, not one in which characters stand for bytes.
+        """The bytes of added tokens, from the plain text of each token, not from characters that encode bytes.
 
-        One that the vocabulary has as well is left out: it may also come from ordinary text, for which the vocabulary has it.
+        A token that is also in the vocabulary is left out: it may come from ordinary text, too, for which the vocabulary has
+        it.
         """
         learned = set(self.inner.backend_tokenizer.get_vocab(with_added_tokens=False).values())
         normalized: Callable[[str], bytes] = _spaced if self._to_bytes is _metaspace_piece else str.encode
@@ -239,7 +240,7 @@ class HuggingFaceTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def _encode_continuation(self, text: str) -> list[int]:
-        """Encode behind a line break, which takes the space, and leave the line break out."""
+        """Encode the text after a line break, which receives the space, and leave the line break out."""
         anchor, tokens = self._encode("\n"), self._encode("\n" + text)
         return tokens[len(anchor) :] if tokens[: len(anchor)] == anchor else self._encode(text)
 
@@ -258,7 +259,7 @@ class HuggingFaceTokenizer:
 
 @functools.cache
 def _byte_alphabet() -> dict[str, int]:
-    # Byte-level BPE writes printable Latin-1 bytes as themselves and moves the others, in order, to U+0100 and up.
+    # Byte-level BPE writes printable Latin-1 bytes as themselves, and moves all other bytes, in order, to U+0100 and above.
     plain = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     moved = [byte for byte in range(256) if byte not in set(plain)]
     return {chr(byte): byte for byte in plain} | {chr(0x100 + index): byte for index, byte in enumerate(moved)}
@@ -267,7 +268,7 @@ def _byte_alphabet() -> dict[str, int]:
 def _byte_level_piece(piece: str) -> bytes:
     alphabet = _byte_alphabet()
     if any(character not in alphabet for character in piece):
-        return piece.encode()  # not in the alphabet, so the vocabulary has it as plain text
+        return piece.encode()  # outside the alphabet: the vocabulary has this piece as plain text
     return bytes(alphabet[character] for character in piece)
 
 
@@ -282,7 +283,7 @@ def _spaced(piece: str) -> bytes:
 
 
 def _kinds(step: Any, steps: str) -> set[str]:
-    """The types of a step of a serialised tokenizer, or of the steps of a sequence under that name."""
+    """The types of a step of a serialised tokenizer or, for a sequence, of its steps, which are under the name `steps`."""
     return {str(part["type"]) for part in step.get(steps, [step])} if step else set()
 
 
@@ -303,8 +304,8 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
 
     Args:
         spec: None or `"byte"` for `ByteTokenizer`; `"char"` for a `CharTokenizer` over `alphabet`; a Hugging Face name or
-            folder; a GGUF file; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned as it is.
-        alphabet: The characters of the data set, if they are few.
+            folder; a GGUF file; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned unchanged.
+        alphabet: The characters of the data set, if there are few.
 
     Raises:
         InvalidArgumentError: If the spec is anything else, or `"char"` has no alphabet.
@@ -345,16 +346,16 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
         raise _not_loaded(name, str(error)) from error
     generation_config_file(
         place, local_files_only=False
-    )  # from the hub into its cache, where the tokenizer is looked up
+    )  # download it to the hub's cache, where the tokenizer looks it up
     return HuggingFaceTokenizer(tokenizer)
 
 
 def check_hugging_face(name: str) -> None:
-    """Check that there is a tokenizer in a folder, in a GGUF file or of a name on the hub, which is asked once.
+    """Check that a folder, a GGUF file or a name on the hub holds a tokenizer; the hub is asked only once.
 
     Raises:
         InvalidArgumentError: If there is no tokenizer.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
+        MissingDependencyError: If the tokenizer is in a GGUF file, and a package that reads such files is not installed.
     """
     file = gguf_file(name)
     if file is not None:
@@ -371,7 +372,7 @@ def check_hugging_face(name: str) -> None:
 
 
 _FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
-"""Files; the folder of every tokenizer that `transformers` reads has one of them."""
+"""Patterns of files; the folder of every tokenizer that `transformers` reads has a file that matches one of them."""
 
 
 def _not_loaded(name: str, cause: str) -> InvalidArgumentError:

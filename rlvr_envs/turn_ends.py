@@ -1,6 +1,7 @@
-"""The ends of turns: the tokens that a model's generation config and its chat template name.
+"""The ends of turns: the tokens that a model's generation config and chat template name.
 
-The template's token is the one that it writes after a turn of the assistant, so that nothing here depends on any model's marks.
+The template's token is found in the text that the template writes after a turn of the assistant, so that no code here depends
+on any model's marks.
 """
 
 from __future__ import annotations
@@ -13,29 +14,29 @@ from typing import Any
 from verifiers import InvalidArgumentError
 
 ASSISTANT = "Zq7assistant7qZ"
-"""Placeholder for the text of an assistant."""
+"""Placeholder for the text of the assistant."""
 USER = {"role": "user", "content": "x"}
 
 _GENERATION_CONFIG = "generation_config.json"
 
 
 def special_tokens_in(text: str, special_tokens: Mapping[str, int]) -> list[str]:
-    """The special tokens that a text spells, in the order in which they first appear, the longer one where two begin."""
+    """The special tokens in a text, in order of first appearance; if two begin at the same place, the longer is first."""
     spelled = [mark for mark in special_tokens if mark and mark in text]
     return sorted(spelled, key=lambda mark: (text.index(mark), -len(mark)))
 
 
 def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | None:
-    """The token with which a `transformers` tokenizer's chat template closes a turn of the assistant.
+    """The token with which the chat template of a `transformers` tokenizer ends a turn of the assistant.
 
-    None if there is no template, or it closes turns with ordinary text, or it has no turns of an assistant.
+    None if there is no template, the template ends turns with ordinary text, or it has no turns of an assistant.
     """
     if not getattr(tokenizer, "chat_template", None):
         return None
     chat = [USER, {"role": "assistant", "content": ASSISTANT}]
     try:
         text = str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=False))
-    except Exception:  # noqa: BLE001 - a template may raise anything; what an episode needs of it is rendered, and raises, there
+    except Exception:  # noqa: BLE001 - a template may raise anything; errors that matter to an episode are raised there
         return None
     _, found, after = text.rpartition(ASSISTANT)
     marks = special_tokens_in(after, special_tokens) if found else []
@@ -43,10 +44,10 @@ def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | No
 
 
 def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, int]) -> list[int]:
-    """The end tokens of the generation config beside a tokenizer, in its folder or in the hub's cache; none without one.
+    """The end tokens in a tokenizer's generation config, in its folder or in the hub's cache; empty if there is no config.
 
-    A config that `transformers` derived from the model's may have the architecture's default, which is no choice for this
-    vocabulary: in such a config only special tokens count.
+    A config that `transformers` derived from the model's config may hold the architecture's default, which was not chosen for
+    this vocabulary; in such a config, only special tokens count.
 
     Raises:
         InvalidArgumentError: If the file is damaged, or a token is outside the vocabulary.
@@ -75,11 +76,11 @@ def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, in
 
 
 def generation_config_file(name: str, *, local_files_only: bool) -> Path | None:
-    """The generation config in a folder, or of a name on the hub; None if it can't be found."""
+    """The generation config in a folder or of a name on the hub; None if it can't be found."""
     from transformers.utils import cached_file
 
     try:
         found = cached_file(name, _GENERATION_CONFIG, local_files_only=local_files_only)
-    except OSError:  # so transformers says that there is no such file, or that the hub can't be reached
+    except OSError:  # raised by transformers if there is no such file or the hub can't be reached
         return None
     return None if found is None else Path(found)

@@ -1,4 +1,4 @@
-"""The loop over turns, for episodes of tokens and of messages: the answer to a turn, and its consequences."""
+"""The loop over turns, for episodes in tokens and in messages: the answer to a turn, and the answer's consequences."""
 
 from __future__ import annotations
 
@@ -24,25 +24,25 @@ def answer_turn(
     window: int,
     context: int,
 ) -> EncodedReply:
-    """Ask the interaction of some rules for its answer to the last of some turns, cut to the available room.
+    """Ask the interaction of the rules for its answer to the last turn, cut to the available room.
 
     Args:
         rules: The rules.
-        dialogue: The format.
+        dialogue: The format of the conversation.
         turns: The policy's turns so far.
         problem: The problem of the episode.
         left: Number of tokens that the policy may still choose.
         inserted: Number of tokens of earlier answers.
         in_view: Number of tokens in view at the end of the turn.
         window: Maximum number of tokens in view.
-        context: Maximum number of tokens of a new context with the messages after it.
+        context: Maximum number of tokens of a new context and the messages after it.
 
     Raises:
         InvalidArgumentError: If the answer is neither a `Reply` nor None.
     """
     assert rules.interaction is not None
     room = most = rules.max_inserted_tokens - inserted
-    if left > 0:  # the policy needs room for a token after the messages
+    if left > 0:  # the policy needs room for at least one token after the messages
         room = min(room, room_for_reply(window - in_view, window, left, rules.turn_tokens))
         most = min(most, window - in_view - 1)
         context -= 1
@@ -54,7 +54,7 @@ class Followed:
     """The consequences of the answer to a turn."""
 
     turns: tuple[Turn, ...]
-    """The policy's turns so far, the last with its answer if the episode goes on."""
+    """The policy's turns so far; if the episode goes on, the last turn has its answer."""
     reward: float = 0.0
     """The reward of the turn."""
     over: bool = False
@@ -63,11 +63,11 @@ class Followed:
     closing: tuple[Message, ...] = ()
     """The messages of the reply that ended the episode, for the verifier."""
     error: Verdict | None = None
-    """A `VERIFIER_ERROR` if the interaction broke."""
+    """A `VERIFIER_ERROR` if the interaction failed; None otherwise."""
 
 
 def follow(rules: Rules, turns: tuple[Turn, ...], given: EncodedReply, left: int) -> Followed:
-    """Return the consequences of the answer to the last of some turns, if the policy may still choose `left` tokens."""
+    """Return the consequences of the answer to the last turn; the policy may still choose `left` tokens."""
     reply = given.reply
     reward = 0.0 if reply is None else reply.reward
     if given.error is not None:
@@ -86,9 +86,9 @@ def judged_text(turns: Sequence[Turn], last: Message, closing: tuple[Message, ..
     """The text of the last turn for the verifier, with the whole dialogue after the prompt.
 
     Args:
-        turns: The turns that were answered.
+        turns: The turns that have been answered.
         last: The last turn.
-        closing: The messages of the reply that ended the episode.
+        closing: The messages of the reply that ended the episode, if there are any.
     """
     if not turns and not closing and type(last) is Message:
         return last.content

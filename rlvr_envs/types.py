@@ -26,7 +26,7 @@ class Dataset(Protocol):
         ...
 
     def __getitem__(self, index: int, /) -> Problem:
-        """Return one problem, always the same for the same index."""
+        """Return one problem, always the same problem for the same index."""
         ...
 
 
@@ -35,29 +35,29 @@ class TextCompletion:
     """A turn of the policy in text."""
 
     text: str
-    """Without the stop string that ended it."""
+    """The text of the turn, without the stop string that ended it."""
     tokens: int = 0
-    """Number of tokens, as its sampler counts them; 0 if unknown."""
+    """Number of tokens of the turn, as counted by its sampler; 0 if unknown."""
     truncated: bool = False
     """Whether the token budget ran out."""
     prompt_tokens: int = 0
-    """Number of tokens that it was sampled after; 0 if unknown."""
+    """Number of tokens of the prompt; 0 if unknown."""
     calls: tuple[MadeCall, ...] = ()
-    """Calls of tools that are no part of the text."""
+    """Calls of tools that are not part of the text."""
     reasoning: str = ""
-    """Thoughts that are no part of the text, which are recorded and never judged."""
+    """Thoughts that are not part of the text; they are recorded, but never judged."""
     stopped_by: str = ""
-    """The stop string that ended it, if it is known."""
+    """The stop string that ended the turn, if it is known."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call of a tool, as it was read from a turn of the policy."""
+    """A call of a tool, read from a turn of the policy."""
 
     name: str
     arguments: Mapping[str, object]
     id: str = ""
-    """The call's own id, if the model's format gives calls one."""
+    """The call's own id, if the model's format has ids of calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +65,20 @@ class Turn:
     """A finished turn of the policy, and the answer to it."""
 
     tokens: NDArray[np.int32] = field(compare=False)
-    """i32[t], the policy's own tokens, including what stopped it."""
+    """i32[t], the policy's own tokens, including the stop token or string."""
     text: str
-    """The same without the stop string and special tokens."""
+    """The text of these tokens, without the stop string and special tokens."""
     calls: tuple[ToolCall, ...] = ()
     errors: tuple[str, ...] = ()
     """Errors of the tool calls that could not be read, in words for the policy."""
     reply: tuple[Message, ...] = ()
     """The environment's answer; empty for the latest turn."""
     shown: tuple[Message, ...] | None = None
-    """The answer as the policy saw it, if there was no room for all of it; else None."""
+    """The answer as the policy saw it, if there was no room for the whole answer; else None."""
     context: tuple[Message | Turn, ...] | None = None
-    """The context that the policy saw from then on in place of everything before the reply; None if that stayed."""
+    """The context that replaced everything before the reply in the policy's view; None if the old context stayed."""
     context_tokens: int = 0
-    """Number of tokens that the policy had in view at the end of the turn, those of the turn included."""
+    """Number of tokens that the policy had in view at the end of the turn, including the turn's own."""
 
     @property
     def message(self) -> Message:
@@ -91,20 +91,20 @@ class Reply:
     """The answer to a turn of the policy.
 
     Raises:
-        InvalidArgumentError: If the messages are no messages, the reward is no finite number, or a policy could not answer the
-            context.
+        InvalidArgumentError: If `messages` holds anything but messages, the reward is not a finite number, or a policy could
+            not answer the context.
     """
 
     messages: tuple[Message, ...] = ()
     """The messages to the policy, such as the results of tools."""
     reward: float = 0.0
-    """The reward of the turn, paid at its last token."""
+    """The reward of the turn, given at its last token."""
     ends: bool = False
-    """Whether the episode is over; the messages are not appended then, but the verifier sees them in the dialogue."""
+    """Whether the episode is over; if so, the messages are not appended, but the verifier sees them in the dialogue."""
     context: tuple[Message | Turn, ...] | None = None
-    """The context that the policy sees from now on in place of everything before the messages, such as the problem and a
-    summary; None keeps the old one. Turns in it keep their own tokens, as they were sampled. It begins with a message, and the
-    last item, in it or in `messages`, is a message too."""
+    """The context that replaces everything before the messages in the policy's view, such as the problem and a summary; None
+    keeps the old context. Turns in the context keep their sampled tokens. The context begins with a message, and the last item,
+    in the context or in `messages`, is a message, too."""
 
     def __post_init__(self) -> None:
         messages: object = self.messages
@@ -139,22 +139,22 @@ class Reply:
 class Interaction(Protocol):
     """The other side of an episode of several turns, such as tools or a user.
 
-    A pure function of the dialogue, so that forks, `set_state` and resuming need no state beside the turns. Several rows are
-    answered at the same time, in threads. If it raises, the episode ends like one whose verifier broke: excluded from learning,
-    counted in every report.
+    It is a pure function of the dialogue, so that forks, `set_state` and resuming need no state except the turns. Several rows
+    are answered at the same time, in threads. If it raises, the episode ends as if the verifier had failed: excluded from
+    learning, and counted in every report.
     """
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last of the policy's turns, or end the episode there with None."""
+        """Answer the last of the policy's turns, or return None to end the episode with this turn."""
         ...
 
 
 @runtime_checkable
 class CheckedInteraction(Interaction, Protocol):
-    """An interaction that can check whether it is made for a problem, such as one with unit tests."""
+    """An interaction that can check whether it supports a problem, such as a problem with unit tests."""
 
     def check_problem(self, problem: Problem) -> None:
-        """Check a problem, which is the first one of a data set, before any episode.
+        """Check a problem, the first of a data set, before any episode.
 
         Raises:
             InvalidArgumentError: If turns of such a problem can't be answered.
@@ -163,10 +163,10 @@ class CheckedInteraction(Interaction, Protocol):
 
 
 def check_interaction(interaction: Interaction | None, problem: Problem) -> None:
-    """Ask an interaction whether it is made for a problem, if it can check that.
+    """Let an interaction check a problem, if it can.
 
     Raises:
-        InvalidArgumentError: If it is not.
+        InvalidArgumentError: If the interaction does not support the problem.
     """
     if isinstance(interaction, CheckedInteraction):
         interaction.check_problem(problem)
@@ -176,21 +176,21 @@ class ProcessScorer(Protocol):
     """Rewards single tokens; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
-        """Score the last of tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
+        """Score the last token of i32[l]; the tokens begin with the prompt of `prompt_length` tokens."""
         ...
 
 
 class LegalActions(Protocol):
-    """Determines the tokens that may come next; a pure function of the tokens so far."""
+    """Determines which tokens may come next; a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
-        """Return the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one is legal."""
+        """Return the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one token is legal."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class FixedActions:
-    """`LegalActions` that are the same at every step.
+    """`LegalActions` with the same legal tokens at every step.
 
     Raises:
         InvalidArgumentError: If the mask is not i8[vocab_size] of 0 and 1 with at least one 1.
@@ -212,10 +212,10 @@ class FixedActions:
 
 
 class EndCondition(Protocol):
-    """Ends an episode by a condition of its own, besides stop tokens and strings; a pure function of the tokens so far.
+    """Ends an episode by a condition other than stop tokens and strings; a pure function of the tokens so far.
 
-    It is evaluated after every token of the policy; an episode that it ends is terminated, even at the last
-    token of the budget.
+    The condition is evaluated after every token of the policy. An episode that it ends is terminated, even at the last token of
+    the budget.
     """
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
@@ -241,14 +241,14 @@ class Transition:
     """The result of one `advance` of b streams by up to n tokens."""
 
     rewards: NDArray[np.float64]
-    """f64[b n], the reward of each consumed token; a verdict that was awaited is paid in column 0."""
+    """f64[b n], the reward of each consumed token; the score of a deferred verdict is in column 0."""
     consumed: NDArray[np.int64]
     """i64[b], the number of given tokens that were appended."""
     inserted: NDArray[np.int64]
-    """i64[b], the number of tokens that the environment appended after them; all of the row's tokens if it has a new
-    context."""
+    """i64[b], the number of tokens that the environment appended after the consumed tokens; for a row with a new context, all
+    its tokens."""
     new_context: NDArray[np.bool_]
-    """bool[b], where the row's tokens start again with a new context (`Reply.context`)."""
+    """bool[b], whether each row's tokens start again with a new context (`Reply.context`)."""
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: dict[int, Ended] = field(default_factory=dict)

@@ -23,15 +23,16 @@ StepResult = tuple[Observation, NDArray[np.float64], NDArray[np.bool_], NDArray[
 class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     """Many token streams that step together; each behaves as a `TokenEnv`.
 
-    `terminated` and `truncated` are true once, in the transition that ends a row. After that the row is left as it is
-    (reward 0, both False, `consumed` 0) until `reset(options={"reset_mask": mask})` refills it.
+    `terminated` and `truncated` are true only in the transition that ends a row's episode. After that the row does not change
+    (reward 0, both False, `consumed` 0) until `reset(options={"reset_mask": mask})` starts a new episode in it.
 
-    Observations, action and information are those of `TokenEnv` with a leading axis b; entries of only some rows come
-    with Gymnasium's mask `"_key"`.
+    Observations, actions and information are those of `TokenEnv` with a leading axis b; information of only some rows has
+    Gymnasium's mask `"_key"`.
 
     Args:
         streams: The streams.
-        copy: Return copies of the observation buffers; otherwise the arrays of an observation change with the next step.
+        copy: Whether to return copies of the observation buffers; if not, the arrays of an observation change with the next
+            step.
         manifest: The settings that determine an episode, as plain data, for the records of a run.
     """
 
@@ -56,21 +57,21 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, Info]:
-        """Start episodes in all rows, or in those of a mask.
+        """Start episodes in all rows, or in the rows of a mask.
 
         Args:
-            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row (None goes on with
-                the row's generator), with which row i behaves as a `TokenEnv` reset with `seed[i]`.
-            options: `{"problems": i64[b]}` chooses problems by index, -1 draws; `{"reset_mask": bool[b]}` resets only the
-                rows where it is True, ignoring the other entries of `problems`, `states` and `seed`; `{"states": [...]}` has
-                for each row a captured state to go on from, which has its own problem, or None.
+            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row, where row i behaves
+                as a `TokenEnv` that is reset with `seed[i]`, and None continues the row's generator.
+            options: `{"problems": i64[b]}` chooses problems by index; -1 draws a problem. `{"reset_mask": bool[b]}` resets only
+                the rows whose entry is True, ignoring the other rows' entries of `problems`, `states` and `seed`. `{"states":
+                [...]}` has for each row None or a captured state from which to continue, which has its own problem.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index` of the rows that were reset.
 
         Raises:
-            InvalidArgumentError: If an option has another shape or dtype, a problem index is out of range, or a state does not
-                fit or its episode has ended.
+            InvalidArgumentError: If an option has another shape or dtype, a problem's index is out of range, or a state does
+                not fit or has an ended episode.
             PromptTooLongError: If a prompt does not fit.
         """
         check_options(options, {"problems", "reset_mask", "states"})
@@ -105,14 +106,14 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
         Args:
             tokens: i64[b n].
-            counts: i64[b], number of valid tokens in the row, from the left.
+            counts: i64[b], number of valid tokens in each row, from the left.
 
         Returns:
-            Observation, reward f64[b] (the left-to-right sum of `info["rewards"]`), terminated, truncated, info.
+            The observation, the reward f64[b] (the left-to-right sum of `info["rewards"]`), terminated, truncated and info.
 
         Raises:
-            IllegalTokenError: If a valid token is outside the vocabulary, one that would be consumed is not
-                legal, or shapes differ.
+            IllegalTokenError: If a valid token is outside the vocabulary, a token that would be consumed is not legal, or
+                shapes differ.
         """
         chunk, lengths = as_tokens(tokens, dims=2), as_tokens(counts, dims=1)
         if len(chunk) != self.num_envs or len(lengths) != self.num_envs:
@@ -136,10 +137,10 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return len(self.streams.dataset)
 
     def wait(self, *, every: bool = True) -> StepResult:
-        """Wait for every verdict that is pending under `verification="deferred"`; no tokens are consumed.
+        """Wait for all pending verdicts under `verification="deferred"`; no tokens are consumed.
 
         Args:
-            every: False to wait only until there is one to deliver.
+            every: False to wait only until the first verdict can be delivered.
         """
         return self._result(self.streams.wait(every=every))
 
@@ -148,11 +149,11 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self.streams.get_state(row)
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one row into a captured state, of an environment with the same data set and settings."""
+        """Put one row into a state captured in an environment with the same data set and settings."""
         self.streams.set_state(row, state)
 
     def fork(self, row: int, into: Sequence[int]) -> None:
-        """Copy one row over others; they draw later problems from their own generators."""
+        """Copy one row into other rows, which draw later problems with their own generators."""
         self.streams.fork(row, into)
 
     @property
@@ -255,7 +256,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return info | self._of_rows("token_scores", scored) if scored else info
 
     def _of_rows(self, key: str, values_by_row: Mapping[int, object]) -> Info:
-        """The entries of some rows, with Gymnasium's mask."""
+        """The information of some rows, with Gymnasium's mask."""
         values = np.full(self.num_envs, None, dtype=object)
         mask = np.zeros(self.num_envs, dtype=bool)
         for row, value in values_by_row.items():

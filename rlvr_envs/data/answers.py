@@ -58,8 +58,9 @@ def _number(row: Row, column: str) -> str:
 FORMS: Mapping[str, Callable[[Row, str], str]] = MappingProxyType(
     {"plain": _plain, "text": Row.text, "hashes": _after_hashes, "boxed": _boxed, "number": _number}
 )
-r"""The forms of an answer in its column: a string or an integer; a string; the text after the last `####` of a solution, as in
-GSM8K; the last `\boxed{}` of a solution, as in MATH; a number in a column of floats, where integers lose the decimal point."""
+r"""The forms of an answer in its column. `plain`: a string or an integer; `text`: a string; `hashes`: the text after the last
+`####` of a solution, as in GSM8K; `boxed`: the last `\boxed{}` of a solution, as in MATH; `number`: a number in a column of
+floats, in which integers lose the decimal point."""
 
 
 @dataclass(frozen=True)
@@ -67,17 +68,17 @@ class FinalAnswers:
     """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
     problem: str | Sequence[str] = "problem"
-    """The column of the problem, or several; the first that a row has counts."""
+    """The column of the problem; if several columns are given, the first that a row has."""
     answer: str = "answer"
     """The column of the final answer."""
     form: str = "plain"
-    """The form of the answer there: a key of `FORMS`."""
+    """The form of the answer in its column: a key of `FORMS`."""
     solution: str | None = None
-    """The column of a solution, the gold completion; None if the gold completion only states the answer."""
+    """The column of a solution, which becomes the gold completion; None if the gold completion only states the answer."""
     number: str | None = None
-    """The column of an integer that is the problem's id; None if rows have none."""
+    """The column of an integer that is the problem's id; None if there is no such column."""
     key: str | None = None
-    """The column of a text that is the problem's id; None if rows have none."""
+    """The column of a text that is the problem's id; None if there is no such column."""
     repeated: Sequence[str] = ()
     """Redundant columns, which are left out of the metadata."""
 
@@ -97,5 +98,5 @@ class FinalAnswers:
 
 
 def has_answer(row: Row, split: str) -> bool:
-    """Whether a row has an answer: some published sets have a few rows without one, which nothing could judge."""
+    """Whether a row has an answer; some published sets have a few rows without an answer, which can't be judged."""
     return row.value("answer") not in (None, "")

@@ -1,4 +1,4 @@
-"""A small data set of arithmetic questions, written for this package, which needs no download."""
+"""A small data set of arithmetic questions, written for this package; it needs no download."""
 
 from __future__ import annotations
 
@@ -43,4 +43,4 @@ ROWS = {
     split: tuple({"question": question, "answer": str(answer)} for question, answer in pairs)
     for split, pairs in (("train", _TRAIN), ("test", _TEST))
 }
-"""The rows of each split, in the columns that `rlvr_envs.data.text.load` takes by default."""
+"""The rows of each split, in the default columns of `rlvr_envs.data.text.load`."""

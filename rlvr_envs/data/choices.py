@@ -15,7 +15,7 @@ def read_choices(row: Row, column: str) -> tuple[str, ...]:
     """Read a column's list of choices.
 
     Raises:
-        DataError: If it holds anything but a list of 2 to 26 texts, or half of a surrogate pair.
+        DataError: If the column holds anything but a list of 2 to 26 texts, or a text contains half of a surrogate pair.
     """
     choices = row.texts(column)
     row.check_characters(choices, column)
@@ -25,16 +25,16 @@ def read_choices(row: Row, column: str) -> tuple[str, ...]:
 
 
 def question_text(question: str, choices: Sequence[str]) -> str:
-    """Put the choices below the question, one on each line: `A) first choice`."""
+    """Put the choices below the question, one per line, such as `A) first choice`."""
     lines = (f"{letter}) {choice}" for letter, choice in zip(ascii_uppercase, choices, strict=False))
     return "\n".join([question, "", *lines])
 
 
 def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
-    """Read the letter of the right choice from a column with its position (from 0), its letter or its text.
+    """Read the letter of the right choice from a column that holds the choice's position (from 0), letter or text.
 
     Raises:
-        DataError: If the column names none of the choices, or names two: a letter that is also the text of another choice.
+        DataError: If the column names none of the choices, or names two because a letter is also the text of another choice.
     """
     value = row.value(column)
     if isinstance(value, int):
@@ -55,7 +55,7 @@ def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
 
 
 def position_letter(row: Row, column: str, choices: Sequence[str]) -> str:
-    """Read the letter of the right choice from a column with its position, from 0.
+    """Read the letter of the right choice from a column that holds the choice's position, from 0.
 
     Raises:
         DataError: If there is no choice at that position.
@@ -90,7 +90,7 @@ def choice_problem(
 FORMS: Mapping[str, Callable[[Row, str, Sequence[str]], str]] = MappingProxyType(
     {"position": position_letter, "letter": lettered}
 )
-"""The forms of the right choice in its column: its position, from 0, or its letter."""
+"""The forms in which a column can hold the right choice: its position, from 0, or its letter."""
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,13 @@ class ChoiceRows:
     right: str
     """The column of the right choice."""
     form: str
-    """The form of the right choice there: a key of `FORMS`."""
+    """The form of the right choice in its column: a key of `FORMS`."""
     question: str = "question"
     """The column of the question."""
     options: str = "options"
     """The column of the list of choices."""
     key: str | None = None
-    """The column of a text that is the problem's id; None if rows have none."""
+    """The column of a text that is the problem's id; None if there is no such column."""
     repeated: Sequence[str] = ()
     """Redundant columns, which are left out of the metadata."""
 

@@ -1,4 +1,4 @@
-"""Contracts of programming problems from a file, as `rlvr check-dataset --contract auto` writes it."""
+"""Contracts of programming problems, read from a file such as `rlvr check-dataset --contract auto` writes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _Dataset = TypeVar("_Dataset", bound=Dataset)
 
 
 def with_contracts(dataset: _Dataset, path: str | os.PathLike[str] | None) -> _Dataset:
-    """Let tests run separately from the program or together with it, as a file says for each problem.
+    """Set from a file, for each problem, whether its tests run separately from the program or together with it.
 
     A verifier still refuses tests that run together unless it has `allow_together=True`.
 
     Args:
         dataset: The problems.
-        path: A `.jsonl` or `.parquet` file with the columns `id` and `contract` (`"separate"` or `"together"`). It may name
-            problems of other splits, and problems that it leaves out stay as they are; None changes nothing.
+        path: A `.jsonl` or `.parquet` file with the columns `id` and `contract` (`"separate"` or `"together"`). The file may
+            name problems of other splits; problems that it leaves out stay unchanged. None changes nothing.
 
     Raises:
-        InvalidArgumentError: If the data set holds no problems of its own that could be replaced.
+        InvalidArgumentError: If the data set does not hold a list of problems, in which they could be replaced.
         MissingDataError: If there is no such file.
-        DataError: If a row is invalid, the tests of a problem do not run in that way, or the file names no problem of the data
-            set.
+        DataError: If a row is invalid, the tests of a problem can't run as its contract says, or the file names no problem of
+            the data set.
     """
     if path is None:
         return dataset

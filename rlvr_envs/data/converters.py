@@ -1,7 +1,7 @@
 """Named converters from the value of a column to the reference that a verifier expects.
 
-Many public data sets keep answers and tests as JSON text in one column. A converter is called with the column's value and its
-row, which holds further columns that it may need.
+Many public data sets keep answers and tests as JSON text in one column. A converter is called with the column's value and with
+the row, whose other columns it may need.
 """
 
 from __future__ import annotations
@@ -97,14 +97,14 @@ def seconds(limit: object) -> float | None:
     """Read the time limit of a problem.
 
     Args:
-        limit: Text such as `"2.0 seconds"`, of a range (`"1 - 3 seconds"`) its end; `{"seconds": 1, "nanos": 500000000}`, as
-            in CodeContests; a number; or nothing: None, an empty text, 0.
+        limit: Text such as `"2.0 seconds"` or `"1 - 3 seconds"`, a range whose end counts; `{"seconds": 1, "nanos":
+            500000000}`, as in CodeContests; a number; or no limit: None, an empty text, or 0.
 
     Returns:
-        Seconds, or None without a limit.
+        The limit in seconds; None if there is no limit.
 
     Raises:
-        InvalidArgumentError: If it is anything else.
+        InvalidArgumentError: If the limit is anything else.
     """
     if isinstance(limit, Mapping):
         parts = [limit.get("seconds") or 0, limit.get("nanos") or 0]
@@ -144,23 +144,23 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
         "ifeval": _ifeval,
     }
 )
-"""The converters by name: `json` reads the text as JSON; `json_first` gives the first item of a JSON list; `input_output` makes
-the tests of an `input_output` column, as in APPS and TACO; `livecodebench` makes those of a LiveCodeBench row; `test_list`
-those of a list in which each test states its kind, or of inputs and outputs, as in DeepCoder; `codecontests` those of a
-CodeContests row, with `codecontests_cpp` and `codecontests_java` for programs in these languages; `ifeval` makes instructions
-of a column of ids with the row's `kwargs`, as in IFEval and IFBench, or of both in one object or its JSON. A column
-`time_limit` limits each case with standard input."""
+"""The converters by name. `json` reads the text as JSON, and `json_first` returns the first item of a JSON list. The following
+make tests: `input_output` from an `input_output` column, as in APPS and TACO; `livecodebench` from a LiveCodeBench row;
+`test_list` from a list in which each test states its kind, or from inputs and outputs, as in DeepCoder; `codecontests` from a
+CodeContests row, and `codecontests_cpp` and `codecontests_java` likewise for programs in these languages. `ifeval` makes
+instructions from a column of ids and the row's `kwargs`, as in IFEval and IFBench, or from both in one object or its JSON. If
+there is a column `time_limit`, it limits each case with standard input."""
 
 _OF_PROGRAMS = ("input_output", "livecodebench", "test_list", "codecontests", "codecontests_cpp", "codecontests_java")
 VERIFIERS: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_PROGRAMS, "unit_tests") | {"ifeval": "ifeval"})
-"""The verifier of each converter whose references no other verifier reads."""
+"""The verifier of each converter whose references only one verifier can read."""
 
 
 def find_converter(name: str) -> Converter:
     """Find a converter by its name.
 
     Raises:
-        UnknownNameError: If there is no such converter; the message offers the nearest.
+        UnknownNameError: If there is no such converter; the message suggests the nearest name.
     """
     if name not in tuple(CONVERTERS):
         raise unknown_name("converter", name, CONVERTERS)
@@ -168,10 +168,10 @@ def find_converter(name: str) -> Converter:
 
 
 def convert(converter: Converter, row: Row, column: str) -> object:
-    """Convert a column of a row.
+    """Convert the value in a column of a row.
 
     Raises:
-        DataError: If there is no such column, or the converter can't read its value; the message names both.
+        DataError: If there is no such column, or the converter can't read its value; the message names the row and the column.
     """
     value = row.value(column)
     try:

@@ -19,7 +19,7 @@ from verifiers import DataError, InvalidArgumentError, Problem
 class ProblemDataset(Sequence[Problem]):
     """The problems of one split of one data set, in the source's order.
 
-    Two data sets are compared by `fingerprint`; `==` is identity, so a data set can be the key of a cache.
+    Compare the contents of two data sets by `fingerprint`; `==` compares identity, so a data set can be the key of a cache.
 
     Raises:
         DataError: If two problems have the same id.
@@ -32,7 +32,7 @@ class ProblemDataset(Sequence[Problem]):
     problems: tuple[Problem, ...] = dataclasses.field(repr=False)
     """The problems themselves."""
     verifier: tuple[str, Mapping[str, object]] | None = dataclasses.field(default=None, repr=False)
-    """Name and arguments of the verifier that these problems need; None if the environment's own fits them."""
+    """Name and arguments of the verifier that these problems need; None if the environment's own verifier fits them."""
 
     def __post_init__(self) -> None:
         first: dict[str, int] = {}
@@ -51,7 +51,7 @@ class ProblemDataset(Sequence[Problem]):
     @overload
     def __getitem__(self, index: slice) -> ProblemDataset: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Problem | ProblemDataset:
-        """One problem, or for a slice a data set of those problems with the same name and split."""
+        """One problem or, for a slice, a data set with the sliced problems and the same name and split."""
         if isinstance(index, slice):
             return dataclasses.replace(self, problems=self.problems[index])
         return self.problems[index]
@@ -61,7 +61,7 @@ class ProblemDataset(Sequence[Problem]):
 
     @functools.cached_property
     def distinct(self) -> int:
-        """Number of different problems: those with equal prompts count as one, unless `metadata["hidden"]` is set."""
+        """Number of different problems; problems with equal prompts count as one, unless `metadata["hidden"]` is set."""
         shown = [problem.prompt for problem in self.problems if not problem.metadata.get("hidden")]
         return len(set(shown)) + len(self) - len(shown)
 
@@ -69,11 +69,11 @@ class ProblemDataset(Sequence[Problem]):
     def fingerprint(self) -> str:
         """Hexadecimal sha256 over every problem's id, prompt, reference and metadata, in order.
 
-        The same content gives the same fingerprint in every process and from every source: lists and tuples count as
-        equal, the order of mapping keys and set members does not matter, and neither name nor split is part of it.
+        The same content gives the same fingerprint in every process and from every source: lists and tuples count as equal, the
+        order of mapping keys and set members does not matter, and name and split are not included.
 
         Raises:
-            InvalidArgumentError: If a problem holds something that has no stable written form, such as a function.
+            InvalidArgumentError: If a problem holds an object without a stable written form, such as a function.
         """
         digest = hashlib.sha256()
         for problem in self.problems:
@@ -93,16 +93,16 @@ def _canonical_json(problem: Problem) -> str:
 
 
 class _NotPlainError(Exception):
-    """Something without a stable written form; its one argument describes it."""
+    """An object has no stable written form; the error's only argument describes the object."""
 
 
 _LONG_BITS = 14_000
-"""An integer of more bits may have more digits than Python converts, which are 4,300."""
+"""An integer of more bits than this may have more than 4,300 digits, the most that Python converts."""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
 def _plain(value: object) -> object:
-    """Turn a value into JSON: scalars and lists as they are, anything else an object that names its kind."""
+    """Turn a value into JSON: scalars and lists stay as they are, anything else becomes an object that names its kind."""
     if isinstance(value, enum.Enum):
         return {"enum": [type(value).__qualname__, value.name]}
     if isinstance(value, int) and value.bit_length() > _LONG_BITS:  # JSON is written in decimal digits

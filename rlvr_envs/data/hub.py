@@ -16,12 +16,12 @@ INSTALL = "pip install 'rlvr-envs[hub]'"
 """The command that installs the packages for access to the hub."""
 
 PARQUET = "refs/convert/parquet"
-"""The branch on which the hub keeps Parquet copies, including those of scripts."""
+"""The branch on which the hub keeps Parquet copies of data sets, including data sets that are scripts."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableRow:
-    """A row of a downloaded table, which `datasets` keeps on disk."""
+    """A row of a downloaded table; `datasets` keeps the table on disk."""
 
     table: Any
     position: int
@@ -44,18 +44,18 @@ def iterate_rows(
     """Download a split (or take it from the cache of `datasets`) and read its rows one by one.
 
     Args:
-        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or any other
-            argument of `load_dataset`.
+        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or anything else that
+            `load_dataset` accepts.
         config: The data set's configuration, None for its default.
         split: The split's name on the hub.
-        otherwise: A sentence for the error message: how to get the same rows without the hub.
+        otherwise: A sentence for the error message that tells how to get the same rows without the hub.
         files: The split's Parquet files in the data set's repository, such as `"ALL/train-*.parquet"`, for data sets that still
-            have a script, which would otherwise be tried first.
+            have a script; without `files`, the script would be tried first.
 
     Raises:
         MissingDataError: If `datasets` is not installed, or the download fails for any reason; if the data set is a script, the
             message names its Parquet copy.
-        InvalidArgumentError: If the name ends in `@refs/convert/parquet`, and a configuration is needed.
+        InvalidArgumentError: If the name ends in `@refs/convert/parquet` and a configuration is needed but not given.
         DataError: If the split holds no rows.
     """
     name, _, revision = (hub_id, "", "") if os.path.exists(hub_id) else hub_id.partition("@")
@@ -98,10 +98,10 @@ def iterate_rows(
 def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
     """Load a split from the branch of Parquet copies, whose folders are `CONFIGURATION/SPLIT`.
 
-    To `datasets` these are folders like any others: it knows no configurations there, and would join the rows of all.
+    `datasets` sees plain folders on this branch and knows no configurations, so it would join the rows of all of them.
 
     Raises:
-        InvalidArgumentError: If there are several configurations, and none is named.
+        InvalidArgumentError: If there are several configurations and none is named.
     """
     if config is None:
         files = datasets.load_dataset_builder(name, revision=PARQUET).config.data_files
@@ -114,11 +114,11 @@ def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
 
 
 def _is_of_script(error: Exception) -> bool:
-    """Whether `load_dataset` refused to run a loading script: version 4 and later do; version 3 asks for trust."""
+    """Whether `load_dataset` refused to run a loading script: version 4 and later refuse, version 3 asks for trust."""
     return "Dataset scripts are no longer supported" in str(error) or "trust_remote_code" in str(error)
 
 
 def _is_cached(hub_id: str, cache: str | os.PathLike[str]) -> bool:
-    """Whether the cache of `datasets` has a data set of that name, which it reads without the hub."""
+    """Whether the cache of `datasets` has a data set of this name; `datasets` then reads it without the hub."""
     wanted = hub_id.replace("/", "___").lower()
     return os.path.isdir(cache) and any(entry.lower() == wanted for entry in os.listdir(cache))

@@ -1,4 +1,4 @@
-"""Programming tasks: what the rows of APPS, TACO, DeepCoder, CodeContests and LiveCodeBench have in common."""
+"""Programming tasks: shared code for the rows of APPS, TACO, DeepCoder, CodeContests and LiveCodeBench."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ def program_problem(
     solution: str | None = None,
     language: str = "python",
 ) -> Problem:
-    """The problem of a programming task, as the verifier `unit_tests` takes it.
+    """The problem of a programming task, for the verifier `unit_tests`.
 
     Args:
         identifier: The problem's id.
-        task: What the program should do.
+        task: The description of the task.
         tests: The row's tests.
         metadata: The row's further columns.
         starter_code: Code that a solution completes, shown below the task.
-        function: The function that the tests call, if there is no starter code; None if a program reads standard input.
-        solution: A program that passes; None if the source has none, so that there is no gold completion.
-        language: The program's language, as the label of its block.
+        function: The function that the tests call, if there is no starter code; None if the program reads standard input.
+        solution: A program that passes; None if the source has none, which leaves the problem without a gold completion.
+        language: The program's language, in the spelling that labels a block of code.
     """
     if starter_code.strip():
         below = f"Complete this code:\n\n```python\n{starter_code.rstrip()}\n```"
@@ -55,7 +55,7 @@ def _fenced(program: str, language: str) -> str:
 
 
 def function_name(tests: object) -> str | None:
-    """The function that tests call, in the forms of APPS and DeepCoder; None for standard input, or unreadable tests."""
+    """The function that tests in the form of APPS or DeepCoder call; None for standard input, or unreadable tests."""
     if isinstance(tests, str):
         if '"fn_name"' not in tests:  # may be megabytes, and few name a function
             return None
@@ -69,7 +69,7 @@ def function_name(tests: object) -> str | None:
 
 
 def first_text(row: Row, column: str) -> str | None:
-    """The first text of a list, which may be written in JSON and is read no further; None if it is empty.
+    """The first text of a list, which may be written in JSON; the rest is not read. None if the list is empty.
 
     Raises:
         DataError: If the column holds something else.
@@ -85,7 +85,7 @@ def first_text(row: Row, column: str) -> str | None:
 
 
 def _first_of_json(row: Row, column: str, text: str) -> object:
-    """A list of the first item, or an empty one; text that is no list is returned as it is."""
+    """A list of the first item, or an empty list; text that is not a JSON list is returned unchanged."""
     items = text[1:].lstrip()
     if text == "" or (text[0] == "[" and items[:1] == "]"):
         return []
@@ -98,28 +98,28 @@ def _first_of_json(row: Row, column: str, text: str) -> object:
 
 
 def optional_text(row: Row, column: str) -> str:
-    """The text of a column that may be missing or hold nothing, which count as empty.
+    """The text of a column; a missing column, or one that holds nothing, counts as empty.
 
     Raises:
-        DataError: If it holds something else.
+        DataError: If the column holds something else.
     """
     return row.text(column) if row.values.get(column) is not None else ""
 
 
 @dataclass(frozen=True)
 class ProgramRows:
-    """Turns rows with a task and its tests into problems, whose tests stay in storage; the other columns are metadata."""
+    """Turns rows with a task and its tests into problems. The tests stay in storage; the other columns are metadata."""
 
     tests: str
     """The column of the tests."""
     form: str
-    """The converter that makes tests of it; see `rlvr_envs.data.converters`."""
+    """The converter that makes tests from this column; see `rlvr_envs.data.converters`."""
     problem: str = "problem"
     """The column of the task."""
     beside: Sequence[str] = ()
     """Further columns that the converter reads."""
     repeated: Sequence[str] = ()
-    """The further columns that are left out of the metadata, as the tests are."""
+    """Further columns that are left out of the metadata, like the tests."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
         """Make the problem; see `ToProblem`."""

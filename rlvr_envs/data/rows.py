@@ -11,10 +11,10 @@ from verifiers import DataError, Message, _integers
 
 
 class Stored(Protocol):
-    """The stored place of a row; it can be pickled, and so can a problem made of the row."""
+    """The stored place of a row; it can be pickled, so a problem made from the row can be pickled too."""
 
     def read(self, columns: Sequence[str]) -> dict[str, object]:
-        """Read these columns of the row again, as far as it has them.
+        """Read these columns of the row again, if the row has them.
 
         Raises:
             DataError: If the row is no longer there.
@@ -33,16 +33,18 @@ class Row:
     location: str
     """Location of the row for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
     stored: Stored | None = field(default=None, compare=False, repr=False)
-    """The place where large columns can be read again, so that they need not be kept; None for a row that is only in memory."""
+    """The place from which large columns can be read again, so that they need not stay in memory; None for a row in memory
+    only."""
 
     def value(self, *columns: str) -> object:
         """The value of the first of these columns that the row has.
 
-        A name with dots that is not a column is a path: `reward_model.ground_truth` is a key of the column `reward_model`, and
-        `prompt.0.content` one of the first item of `prompt`.
+        A name with dots that is not a column is a path: `reward_model.ground_truth` is a key in the column `reward_model`, and
+        `prompt.0.content` is a key in the first item of `prompt`.
 
         Raises:
-            DataError: If the row has none of them; the message names the location, the columns or keys found and the nearest.
+            DataError: If the row has none of these columns; the message names the location, the columns or keys found, and the
+                nearest.
         """
         for column in columns:
             if column in self.values:
@@ -71,7 +73,7 @@ class Row:
         """The string in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, or it holds something else, or half of a surrogate pair.
+            DataError: If there is no such column, it holds something else, or its text contains half of a surrogate pair.
         """
         value = self.value(*columns)
         if not isinstance(value, str):
@@ -102,10 +104,10 @@ class Row:
         return tuple(value)
 
     def check_characters(self, value: object, column: str) -> None:
-        r"""Check that a column's text, or all text in its lists and mappings, consists of characters.
+        r"""Check that a column's text, or all text in its lists and mappings, consists of valid Unicode characters.
 
         Raises:
-            DataError: If it holds half of a surrogate pair, as JSON's `"\ud800"` does; the message names the location.
+            DataError: If a text contains half of a surrogate pair, such as JSON's `"\ud800"`; the message names the location.
         """
         if isinstance(value, str):
             if (half := _half_pair(value)) is not None:
@@ -122,10 +124,10 @@ class Row:
                 self.check_characters(item, f"{column}.{index}")
 
     def check_prompt(self, prompt: str | Sequence[Message], column: str) -> None:
-        """Check that a prompt is not empty, and consists of characters.
+        """Check that a prompt is not empty and consists of valid Unicode characters.
 
         Raises:
-            DataError: If its text, or the text of all its messages, is empty or holds half of a surrogate pair.
+            DataError: If the prompt's text or all its messages are empty, or any text contains half of a surrogate pair.
         """
         if isinstance(prompt, str):
             self.check_characters(prompt, column)
@@ -153,7 +155,7 @@ class Row:
         )
 
     def _present(self, columns: tuple[str, ...]) -> str:
-        """The first of these columns that the row has, by name, or else the first."""
+        """The name of the first of these columns that the row has; the first name if it has none of them."""
         return next((name for name in columns if name in self.values), columns[0])
 
     def _nearest(self, columns: tuple[str, ...]) -> str:
@@ -165,12 +167,12 @@ class Row:
 
 
 def own_id(default_id: str, own: str | int) -> str:
-    """The id of a problem whose source has ids of its own: `"aime25/7"`, while the default is `"aime25/test/0"`."""
+    """The id of a problem whose source has its own ids: `"aime25/7"` instead of the default `"aime25/test/0"`."""
     return f"{default_id.partition('/')[0]}/{own}"
 
 
 def _half_pair(text: str) -> int | None:
-    """The position of half of a surrogate pair in a text."""
+    """The position of half of a surrogate pair in a text; None if there is none."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -179,7 +181,7 @@ def _half_pair(text: str) -> int | None:
 
 
 def _content(value: object) -> str:
-    """Describe what the next name of a path can refer to in a value."""
+    """Describe the content of a value, for an error about a path whose next name is not in it."""
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value)) or 'none'}"
     if isinstance(value, list | tuple):

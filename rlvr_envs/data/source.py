@@ -22,7 +22,7 @@ class ToProblem(Protocol):
     """Turns a row into a problem."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
-        """Make the problem; `default_id` is `"name/split/index"`, for sources without ids of their own.
+        """Make the problem; sources without ids of their own use `default_id`, which is `"name/split/index"`.
 
         Raises:
             DataError: If a column is missing or has an invalid value.
@@ -30,7 +30,7 @@ class ToProblem(Protocol):
         ...
 
 
-# Compared by identity, so that it can be a key of the caches below.
+# Sources are compared by identity, so that they can be keys of the caches below.
 @dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """The origin of a benchmark's rows, and their conversion to problems."""
@@ -46,23 +46,24 @@ class Source:
     to_problem: ToProblem
     """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """Names of splits on the hub that differ from those here."""
+    """The hub's names of splits, by the names used here, for all splits whose names differ."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """For a split of ours made of several: the configurations and their splits on the hub, one after the other."""
+    """For each split here that joins several splits of the hub: the hub's configurations and splits, in order."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
-    """The Parquet files of splits, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
+    """The Parquet files of each split, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
     combined_split: str | None = None
     """The split whose local file may hold the rows of all splits; it is read if a split has no file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
-    """Whether a row belongs to a split, if a file may hold several splits, or rows that nothing could judge; None if every row
-    does."""
+    """Whether a row belongs to a split, if a file may hold several splits or rows that can't be judged; None if every row
+    belongs to its split."""
 
     used: str = ""
-    """The condition that rows have to meet, such as "has an answer", for the error if none does; empty if it is the split."""
+    """The condition that rows must meet, such as "has an answer", for the error if no row meets it; empty if rows only have to
+    belong to the split."""
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The names of its splits."""
+        """The names of the splits."""
         return tuple(self.sizes)
 
     def load(
@@ -76,15 +77,15 @@ class Source:
 
         Args:
             split: One of `splits`.
-            data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default
-                the folder named by the environment variable `RLVR_DATA_DIR`. If either names a folder, the rows
-                come from there or not at all; otherwise they come from the hub.
+            data_dir: A folder with `<name>/<split>.jsonl` (or `.parquet`, with the same columns) in it; by default the folder
+                named by the environment variable `RLVR_DATA_DIR`. If `data_dir` or the variable names a folder, the rows come
+                only from this folder; otherwise they come from the hub.
             contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
         Raises:
             UnknownNameError: If there is no such split.
             MissingDataError: If the rows are not in that folder, or can't be downloaded from the hub.
-            DataError: If a file or a row is invalid; the message names file, line and column.
+            DataError: If a file or a row is invalid; the message names the file, the line and the column.
         """
         if split not in self.sizes:
             raise self._unknown_split(split)
@@ -150,7 +151,7 @@ class Source:
         return (dataclasses.replace(row, index=index) for index, row in enumerate(itertools.chain.from_iterable(rows)))
 
 
-# Vector environments load one data set many times over; these caches let them share its problems.
+# Vector environments load the same data set many times; these caches let them share its problems.
 @functools.lru_cache(maxsize=16)
 def _load_from_file(source: Source, split: str, path: Path, mtime_ns: int, size: int) -> ProblemDataset:
     return source._problems(local.iterate_rows(path), split, str(path))

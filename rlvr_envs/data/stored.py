@@ -1,4 +1,4 @@
-"""Tests that stay in storage until a program is judged: those of a LiveCodeBench row are megabytes."""
+"""Tests that stay in storage until a program is judged, since the tests of one LiveCodeBench row can take megabytes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The columns of a row that is in memory only."""
+    """The columns of a row that exists only in memory."""
 
     values: dict[str, object]
 
@@ -29,17 +29,17 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class StoredTests:
-    """The tests of a row, which `load` reads and decodes; a `verifiers.unit_tests.DeferredTests`.
+    """The tests of a row, which `load` reads and decodes; this class is a `verifiers.unit_tests.DeferredTests`.
 
-    Two are equal if their columns are equal, wherever they are stored.
+    Two instances are equal if the contents of their columns are equal, wherever they are stored.
     """
 
     converter: str
     """Name of the converter that makes the tests; see `rlvr_envs.data.converters`."""
     columns: tuple[str, ...]
-    """The columns that decide the tests; the first one is converted."""
+    """The columns that determine the tests; the first one is converted."""
     digest: str
-    """Hexadecimal sha256 of their contents."""
+    """Hexadecimal sha256 of the columns' contents."""
     location: str = field(compare=False)
     """Location of the row, for error messages."""
     stored: Stored = field(compare=False, repr=False)
@@ -48,7 +48,7 @@ class StoredTests:
         """Read the row again, and make its tests.
 
         Raises:
-            DataError: If the row is gone or has changed, or has no tests that can be read; the message names the row.
+            DataError: If the row is gone or has changed, or its tests can't be read; the message names the row.
         """
         values = self.stored.read(self.columns)
         if _digest(values) != self.digest:
@@ -62,11 +62,11 @@ def stored_tests(row: Row, converter: str, *columns: str) -> StoredTests:
 
     Args:
         row: The row.
-        converter: Name of the converter that makes tests of the first column.
-        *columns: The columns that it reads. The row must have the first; the others are kept if it has them.
+        converter: Name of the converter that makes tests from the first column.
+        *columns: The columns that the converter reads. The row must have the first; the others are kept if the row has them.
 
     Raises:
-        DataError: If the row has no such first column, or it is empty.
+        DataError: If the row lacks the first column, or the column is empty.
     """
     if row.value(columns[0]) in (None, "", [], {}):
         raise row.error(f"column {columns[0]!r} is empty: the row has no tests, so that nothing would be judged")

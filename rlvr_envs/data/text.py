@@ -1,4 +1,4 @@
-"""Any data set of questions and answers: from the hub, a local file or folder, a list of problems, or built in."""
+"""Any data set of questions and answers: from the hub, from a local file or folder, from a list of problems, or built in."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DEFAULT_COLUMNS: Mapping[str, str] = MappingProxyType({"prompt": "question", "re
 ENTRY_POINT_GROUP = "rlvr_envs.datasets"
 
 CHOICES = "choices"
-"""The field, and the converter, of multiple choice."""
+"""Name of the field and of the converter for multiple choice."""
 
 _FIELDS = ("prompt", "reference", "id", "gold_completion", CHOICES)
 
@@ -64,43 +64,43 @@ def load(
         dataset: The data set to load:
 
             * None: the built-in arithmetic questions (24 train, 8 test);
-            * problems, in a list or tuple; or a data set of any other kind, returned as it is;
+            * problems, in a list or tuple; or a data set of any other kind, returned unchanged;
             * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
               `split=`, and anything else is the data set, as above;
-            * an entry point of the group `"rlvr_envs.datasets"`, which is treated alike;
-            * a `.jsonl`, `.parquet`, `.json` or `.csv` file, which is one split and whose name does not matter;
-            * a folder with `<split>.jsonl` or `<split>.parquet` in it; a name is also looked for in `data_dir`, or
-              else in the folder that the environment variable `RLVR_DATA_DIR` names;
-            * any other name: a data set on the hub, as `datasets.load_dataset` takes it; a name that ends in `@REVISION`
+            * an entry point of the group `"rlvr_envs.datasets"`, which is treated in the same way;
+            * a `.jsonl`, `.parquet`, `.json` or `.csv` file with one split; its name does not matter;
+            * a folder with `<split>.jsonl` or `<split>.parquet` in it, given by its path or by its name within `data_dir` or,
+              without `data_dir`, within the folder that the environment variable `RLVR_DATA_DIR` names;
+            * any other name: a data set on the hub, by its name for `datasets.load_dataset`; a name that ends in `@REVISION`
               selects that branch, tag or commit.
         split: The split to load.
         columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
-            `"reference"` (anything; the verifier decides), and optionally the `"id"` (a string or an integer; by
-            default `"name/split/index"`) and the `"gold_completion"` (by default the reference, if that is a string
-            or a number). With `"choices"`, a list of texts, it is multiple choice: the prompt ends in the lettered choices,
-            and the reference is the letter, position (from 0) or text of the right one. A name may be a path with
+            `"reference"` (anything that the verifier accepts), and optionally the `"id"` (a string or an integer; by default
+            `"name/split/index"`) and the `"gold_completion"` (by default the reference, if it is a string or a number). If
+            `"choices"` names a column with a list of texts, the problem is multiple choice: the prompt ends in the lettered
+            choices, and the reference is the letter, position (from 0) or text of the right choice. A name may be a path with
             dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
-            metadata. By default `question` and `answer`; a layout has its own, each of which may be replaced.
-        convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference of what its column holds: `json`,
-            `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes it multiple
-            choice, from the column `choices` unless `columns` names another.
-        layout: `"verl"`: the columns of verl's training data, where `data_source` decides which verifier judges a row.
-        verifiers: For `layout="verl"`, further verifiers by `data_source`, such as `{"my/proofs": "exact"}`; see
+            metadata. The default is `question` and `answer`; a layout has its own columns, each of which may be replaced.
+        convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference from the column's value: `json`,
+            `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes the problem
+            multiple choice, with the choices in the column `choices` unless `columns` names another.
+        layout: `"verl"` for the columns of verl's training data, in which `data_source` decides which verifier judges a row.
+        verifiers: Further verifiers by `data_source` for `layout="verl"`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
-        data_dir: Where to look for a named folder; if given, the hub is not asked.
+        data_dir: The folder in which a named folder is looked for; if given, the hub is not used.
         contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already. It names the verifier of references that only one verifier
-        reads: tests, instructions, choices, and references of verl's layout.
+        A `ProblemDataset`, unless `dataset` was a data set already. If only one verifier can read the references (tests,
+        instructions, choices, or references of verl's layout), the data set names this verifier.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
         InvalidArgumentError: If `columns` has no prompt or no reference, the file has another suffix, or a sequence
             holds anything but problems.
         MissingDataError: If the data set was found neither locally nor on the hub.
-        DataError: If a file or a row is invalid; the message names file, line and column.
+        DataError: If a file or a row is invalid; the message names the file, the line and the column.
     """
     dataset = _path_of(dataset) if isinstance(dataset, str) else dataset
     if isinstance(dataset, str) and is_attribute_path(dataset):
@@ -120,7 +120,7 @@ def load(
 
 
 def _path_of(name: str) -> str:
-    """The target of the entry point of that name, unless there is a file or folder of that name; else the name itself."""
+    """The target of the entry point of this name; the name itself if there is none, or a file or folder has this name."""
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name and not Path(name).exists():
             return f"{point.module}:{point.attr}"
@@ -135,7 +135,7 @@ def _of_split(function: Callable[..., object], split: str, name: str) -> object:
             f"{name!r} is called as {name.partition(':')[2]}(split={split!r}): {error}"
         ) from error
     except ValueError:
-        pass  # it does not report its arguments
+        pass  # the function's signature is unknown
     return function(split=split)
 
 
@@ -150,7 +150,7 @@ def _from_problems(problems: Dataset, split: str) -> Dataset:
         return ProblemDataset(
             "problems", split, tuple(_checked(problem, index) for index, problem in enumerate(problems))
         )
-    _checked(problems[0], 0)  # only one: such a data set may make each problem when it is asked for
+    _checked(problems[0], 0)  # only the first: such a data set may make each problem on request
     return problems
 
 

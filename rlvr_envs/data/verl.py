@@ -1,8 +1,8 @@
 """The layout of training data for verl and its descendants, and the verifier that judges a row.
 
 A row has `data_source` (a name), `prompt` (messages), `reward_model.ground_truth` and `extra_info`. Its `data_source` selects
-the verifier, as in `default_compute_score` of verl (`verl/utils/reward_score/__init__.py`), whose sources of mathematics and
-programs are in `JUDGES`.
+the verifier, as in verl's `default_compute_score` (`verl/utils/reward_score/__init__.py`). `JUDGES` lists verl's sources of
+mathematics and programs.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
 
     Args:
         rows: All rows of a split.
-        verifiers: Further judges by source, which take precedence over `JUDGES`: the name of a verifier, a pair of that and
+        verifiers: Further judges by source, which take precedence over `JUDGES`: the name of a verifier, a pair of its name and
             its arguments, or a mapping with the keys `verifier` and, optionally, `convert`.
 
     Raises:
@@ -72,7 +72,7 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
 
 
 def _find(source: str, table: Mapping[str, Judge], given: Mapping[str, object]) -> Judge | None:
-    """The judge of the source's own name, else of a pattern that matches it; those given by the user come first."""
+    """The judge for the source's name or else for a pattern that matches it; the user's patterns come first."""
     if source in table:
         return table[source]
     patterns = [*given, *table]
@@ -83,7 +83,7 @@ def _judge(source: str, spec: object) -> Judge:
     content = dict(spec) if isinstance(spec, Mapping) else {"verifier": spec}
     verifier, convert = content.pop("verifier", None), content.pop("convert", None)
     if isinstance(verifier, list):
-        verifier = tuple(verifier)  # as JSON writes a pair
+        verifier = tuple(verifier)  # JSON writes a pair as a list
     if content or not _names_verifier(verifier) or not isinstance(convert, str | None):
         raise InvalidArgumentError(
             f"verifiers[{source!r}] must be the name of a verifier, a pair (name, arguments), or a mapping with 'verifier' and "

@@ -1,7 +1,6 @@
 """Conversations of several turns as tokens, and the reading of the policy's turns.
 
-The model's own tokens stay as they are; messages of others are appended as a suffix, and none of their text becomes a special
-token.
+The model's own tokens stay unchanged. Messages of users and tools are appended, and none of their text becomes a special token.
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn, parse_made

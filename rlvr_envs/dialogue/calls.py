@@ -1,7 +1,7 @@
-"""How models write tool calls, read from a turn in which special tokens are written out.
+"""Formats of tool calls, and functions that read the calls from a turn in which special tokens are written out.
 
-Each format is a function from that text to pieces: the name and the arguments of a call as JSON, or an error. Text within
-thoughts is never a call.
+Each format has a function that finds the calls in the turn's text; reading a call returns its name and arguments, or raises an
+error. Text within thoughts is never a call.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ParsedTurn:
 
     calls: tuple[ToolCall, ...] = ()
     errors: tuple[str, ...] = ()
-    """Errors of the calls that could not be read, in words for the policy."""
+    """For each call that could not be read, an error in words for the policy."""
 
 
 class _UnreadableCallError(Exception):
-    """A call that could not be read; its text is for the policy."""
+    """A call could not be read; the error's text is for the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +39,19 @@ class CallFormat:
 
     name: str
     find: Callable[[str], Iterator[Callable[[], ToolCall]]]
-    """Finds the calls in a text; reading one may raise."""
+    """Finds the calls in a text; calling an item of the result reads that call, and may raise an error."""
     frame: tuple[str, str] | None = None
-    """The text before and after the JSON of a call, which a prompt can describe in words; None if a template's own marks take
-    part, or nothing sets a call apart."""
+    """The text before and after the JSON of a call, which a prompt can describe in words; None if the template's own marks
+    enclose a call, or nothing separates a call from other text."""
     marks: tuple[str, ...] = ()
-    """Marks that set calls and results apart, beside special tokens: no text of others becomes a token that spells one."""
+    """Marks other than special tokens that enclose calls and results; no text of users or tools becomes a token that spells
+    one."""
 
     def parse(self, text: str) -> ParsedTurn:
-        """Read the calls of a turn, from its text with special tokens written out."""
+        """Read the calls of a turn from its text, in which special tokens are written out."""
         calls: list[ToolCall] = []
         errors: list[str] = []
-        # The channels of gpt-oss say by themselves what is a call.
+        # The channels of gpt-oss already separate calls from thoughts.
         for read in self.find(text if self.find is _harmony else without_thoughts(text)):
             try:
                 calls.append(read())
@@ -115,7 +116,7 @@ def _whole_json(text: str) -> object:
 
 
 def between(text: str, opening: str, closing: str) -> Iterator[str]:
-    """The texts between marks; the last closing mark may be missing, because it stopped the turn."""
+    """The texts between an opening and a closing mark; the last closing mark is missing if it stopped the turn."""
     for piece in text.split(opening)[1:]:
         inner, closed, _ = piece.rpartition(closing)
         yield inner if closed else piece
@@ -134,7 +135,7 @@ _PARAMETER = re.compile(r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.D
 
 
 def _of_xml(inner: str) -> ToolCall:
-    """Qwen3-Coder's format; an argument that is JSON is read as such, any other is text."""
+    """Parse Qwen3-Coder's format; an argument that is valid JSON is decoded, any other is kept as text."""
     function = _FUNCTION.fullmatch(inner)
     if function is None:
         raise _UnreadableCallError(
@@ -158,7 +159,7 @@ def _json_or_text(text: str) -> object:
 
 
 def _llama(text: str) -> Iterator[Callable[[], ToolCall]]:
-    """The whole turn is one call, or several with semicolons between them."""
+    """Find Llama's calls: the whole turn is one call, or several separated by semicolons."""
     tagged = "<|python_tag|>" in text
     said = text.partition("<|python_tag|>")[2] if tagged else text
     said = re.sub(r"<\|(?:eot|eom|end_of_text)(?:_id)?\|>\s*$", "", said).strip()
@@ -240,8 +241,8 @@ CALL_FORMATS = {
         CallFormat("deepseek", _deepseek),
     )
 }
-"""By name: `hermes` (Qwen, Hermes, and Qwen3-Coder's XML), `llama` (Llama 3), `mistral`, `harmony` (GPT-OSS) and `deepseek`
-(V3, R1, V3.1)."""
+"""The call formats by name: `hermes` (Qwen, Hermes, and Qwen3-Coder's XML), `llama` (Llama 3), `mistral`, `harmony` (GPT-OSS)
+and `deepseek` (V3, R1, V3.1)."""
 
 NO_CALLS = CallFormat("none", lambda text: iter(()))
-"""For conversations without tools."""
+"""The format for conversations without tools."""

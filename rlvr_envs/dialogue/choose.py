@@ -1,4 +1,4 @@
-"""Choice of a conversation's format, by its name or by the tokenizer."""
+"""The choice of a conversation's format, by name or by the tokenizer."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ DescribeTools = Literal["auto", "template", "text", "none"]
 
 
 def check_dialogue_name(spec: DialogueArgument) -> None:
-    """Check that a text names a format.
+    """Check that a format given by name is known.
 
     Raises:
-        InvalidArgumentError: If it does not.
+        InvalidArgumentError: If the name is unknown.
     """
     if isinstance(spec, str) and spec not in ("auto", "plain", *CALL_FORMATS):
         raise InvalidArgumentError(
@@ -36,15 +36,16 @@ def get_dialogue(
     """Find the format of conversations.
 
     Args:
-        spec: `"auto"` for the tokenizer's chat template if it has one, with calls as the template writes them; `"plain"`;
-            the name of a call format, for the chat template with calls in that format; or a function that builds a `Dialogue`.
+        spec: `"auto"` for the tokenizer's chat template, with calls in the template's own form, or for plain text if there is
+            no template; `"plain"` for plain text; the name of a call format, for the chat template with calls in this format;
+            or a function that builds a `Dialogue`.
         tokenizer: The environment's tokenizer.
-        tools: The tools there are.
-        describe: How the tools are described. With `"auto"` the chat template does it if it can show tools, calls and results,
-            otherwise a text; a tokenizer without a template gets no description.
+        tools: The available tools.
+        describe: How the tools are described. With `"auto"`, the chat template describes them if it can show tools, calls and
+            results, and otherwise a text does; for a tokenizer without a template there is no description.
 
     Raises:
-        InvalidArgumentError: If the name is unknown, or the tokenizer's template is not made for this.
+        InvalidArgumentError: If the name is unknown, or the tokenizer's template can't show such a conversation.
     """
     check_dialogue_name(spec)
     if not isinstance(spec, str):

@@ -1,4 +1,4 @@
-"""Tools in a chat template that can't show them: described in words, called in words, answered by the user."""
+"""Tools for a chat template that can't show them: described and called in text, with results in the user's messages."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ class DescribedDialogue:
     """A Hugging Face tokenizer's chat template, in which messages describe the tools.
 
     The description is part of the system message, or of the user's first message if the template has no system message. A call
-    is text in a turn of the assistant. Its result is a message of the role `tool` if the template has its own way to show
-    these, otherwise a user's message, joined with the one after it. The tokens equal those of the template over these messages.
+    is text in a turn of the assistant. Its result is a message of the role `tool` if the template has its own way to show this
+    role, otherwise a user's message, joined with any user's message next to it. The tokens equal those that the template gives
+    for these messages.
 
     Args:
         tokenizer: A tokenizer with a chat template.
-        tools: At least one.
+        tools: The tools, at least one.
         form: The format in which the model is to write calls.
-        describe: Whether the tools are described; if not, your own prompt has to.
+        describe: Whether the tools are described; if not, your own prompt must describe them.
 
     Raises:
-        InvalidArgumentError: If there is no chat template, or calls of this form can't be described as text.
+        InvalidArgumentError: If there is no chat template, or calls in this format can't be described as text.
     """
 
     def __init__(
@@ -42,7 +43,7 @@ class DescribedDialogue:
         self._template = TemplateDialogue(tokenizer)
         self._format = form
         template = tokenizer.chat_template
-        assert template is not None  # the template dialogue has looked
+        assert template is not None  # `TemplateDialogue` has checked it
         self._has_tool_role = knows_tool_role(template)
         frame = None if self._has_tool_role else RESULT_FRAME
         self.description = (
@@ -52,7 +53,7 @@ class DescribedDialogue:
         self.stop: Sequence[str | int] = (form.frame[1],) if form.frame and form.frame[1] else ()
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
-        """Encode the messages, with the description of the tools, and the mark of the assistant's turn."""
+        """Encode the messages, with the description of the tools, and the mark that begins the assistant's turn."""
         return self._template.open(messages if self.description is None else self.description.put_into(messages))
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
@@ -60,18 +61,18 @@ class DescribedDialogue:
         return self._template.bridge(self._shown(messages), last_token)
 
     def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
-        """Read the calls from the tokens, special tokens written out."""
+        """Read the calls from the tokens, with special tokens written out."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
     def _shown(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as the template shows them; many templates refuse two of the user in a row."""
+        """The messages as the template shows them; many templates refuse two consecutive messages of the user."""
         if self._has_tool_role:
             return [Message(message.role, message.content) for message in messages]
         return without_tool_role(messages)
 
 
 def without_tool_role(messages: Sequence[Message]) -> list[Message]:
-    """Messages in which a user reports the results of tools; neighbouring messages of one role are joined."""
+    """Turn results of tools into messages of the user, and join neighbouring messages of the same role."""
     answers = [
         Message("user", RESULT_FRAME.format(message.content)) if message.role == "tool" else message
         for message in messages

@@ -22,14 +22,14 @@ _ROLE = "Zq7role7qZ"
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """The description of tools in a conversation, and its place."""
+    """The description of tools in a conversation, and where it is put."""
 
     text: str
     as_system: bool
-    """Whether it may become a system message if the conversation has none."""
+    """Whether the text may become a system message if the conversation has none."""
 
     def put_into(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Add the text to the system message, make it one, or put it before the user's first message."""
+        """Add the text to the system message, make it a new system message, or put it before the user's first message."""
         first = messages[0]
         if first.role == "system":
             return (dataclasses.replace(first, content=f"{first.content}\n\n{self.text}"), *messages[1:])
@@ -43,7 +43,7 @@ class ToolDescription:
 
 
 def takes_system(template: ChatTemplate | None) -> bool:
-    """Whether a chat template, or the plain form without one, shows a system message before a user's."""
+    """Whether a chat template shows a system message before a user's message; True without a template."""
     if template is None:
         return True
     text = _attempt(template, Message("system", _SAID), Message("user", _ROLE))
@@ -51,9 +51,9 @@ def takes_system(template: ChatTemplate | None) -> bool:
 
 
 def knows_tool_role(template: ChatTemplate) -> bool:
-    """Whether a chat template has a way of its own to show messages of the role `tool`.
+    """Whether a chat template has its own way to show messages of the role `tool`.
 
-    One that writes whatever role it is given shows nothing that its model has learned to read.
+    A template that writes any role's name unchanged does not count: its model has not learned to read such a role.
     """
     chat = (Message("user", "x"), Message("assistant", "y"))
     shown = _attempt(template, *chat, Message("tool", _SAID))
@@ -61,7 +61,7 @@ def knows_tool_role(template: ChatTemplate) -> bool:
 
 
 def _attempt(template: ChatTemplate, *messages: Message) -> str:
-    """The text that a template renders; empty if it refuses, which a template may do by any exception."""
+    """The text that a template renders; empty if the template refuses, which it may do by any exception."""
     try:
         return template(messages)
     except Exception:  # noqa: BLE001 - a refusal is the answer
@@ -69,15 +69,15 @@ def _attempt(template: ChatTemplate, *messages: Message) -> str:
 
 
 def describe_tools(tools: Sequence[ToolSchema], form: CallFormat, frame: str | None) -> str:
-    """Describe tools: the form of a call, and the name, purpose and arguments of each.
+    """Describe tools: the form of a call, and the name, purpose and arguments of each tool.
 
     Args:
-        tools: At least one.
+        tools: The tools, at least one.
         form: The format in which the model is to write calls.
-        frame: The text around a result, with `{}` in place of the result; None if the template has a way of its own.
+        frame: The text around a result, with `{}` in place of the result; None if the template has its own way to show results.
 
     Raises:
-        InvalidArgumentError: If calls of this form consist of a template's own marks, or are not set apart from other text.
+        InvalidArgumentError: If calls in this format consist of a template's own marks, or are not separated from other text.
     """
     if form.frame is None:
         raise InvalidArgumentError(
@@ -128,8 +128,8 @@ def schema_words(schema: Any, root: Mapping[str, Any], within: tuple[str, ...] =
 
     Args:
         schema: The schema of a value.
-        root: The schema that its references point into.
-        within: The references that are being described, which a recursive schema would repeat for ever.
+        root: The whole schema, in which references are looked up.
+        within: The references whose targets are being described; a recursive schema would repeat them for ever.
     """
     if not isinstance(schema, Mapping) or not schema:
         return "any"
@@ -161,7 +161,7 @@ def _type_words(schema: Mapping[str, Any], root: Mapping[str, Any], within: tupl
 
 
 def _referred(reference: str, root: Mapping[str, Any]) -> Any:
-    """The target of a reference within a schema; None if it points elsewhere."""
+    """The target of a reference within a schema; None if the reference points elsewhere."""
     target: Any = root
     for step in reference.removeprefix("#/").split("/"):
         if not isinstance(target, Mapping) or step not in target:

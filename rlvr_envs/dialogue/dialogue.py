@@ -1,4 +1,4 @@
-"""The interface of a conversation's format, and the cutting of messages to the available room."""
+"""The interface of conversation formats, and a function that cuts messages to the available room."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from rlvr_envs.types import Turn
 from verifiers import InvalidArgumentError, Message
 
 ToolSchema = Mapping[str, Any]
-"""`{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}`."""
+"""A tool's description: `{"type": "function", "function": {"name": ..., "description": ..., "parameters": JSON schema}}`."""
 
 
 class Dialogue(Protocol):
@@ -26,17 +26,17 @@ class Dialogue(Protocol):
 
     tokenizer: Tokenizer
     stop: Sequence[str | int]
-    """Further stops of a turn, beside the end token and the stops of the environment."""
+    """Strings or tokens that stop a turn, in addition to the end token and the stops of the environment."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
         """Encode the beginning of a conversation i32[l], up to where the policy's first turn begins."""
         ...
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode the part between two turns of the policy i32[l]: the messages and their frame.
+        """Encode the part i32[l] between two turns of the policy: the messages and their frame.
 
         Args:
-            messages: The messages of others, at least one.
+            messages: The messages that answer the policy's turn, at least one.
             last_token: The last token of the turn that is answered.
         """
         ...
@@ -51,7 +51,7 @@ class Fitted:
     """Messages that have been cut to the available room."""
 
     tokens: NDArray[np.int32]
-    """i32[l], with the context that they follow if it is a new one."""
+    """i32[l], the messages' tokens, preceded by those of their context if the context is new."""
     messages: tuple[Message, ...]
     """The messages as they are shown."""
 
@@ -64,18 +64,17 @@ def fit(
     *,
     context: Sequence[Message | Turn] | None = None,
 ) -> Fitted | None:
-    """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens i32[l]; None if not even the marks fit.
+    """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens; None if not even the marks fit.
 
-    The longest message is cut first, at its end, with a mark that says how much is missing. A request for a summary is never
-    cut.
+    The longest message is cut first, at its end; a mark there tells how much is missing. A request for a summary is never cut.
 
     Args:
-        dialogue: The format.
+        dialogue: The format of the conversation.
         messages: The messages to encode.
         last_token: The last token of the turn that is answered.
         room: The maximum number of tokens.
-        context: The context that the messages follow, which takes room, too, and is never cut; None to follow the tokens in
-            view.
+        context: The context that the messages follow; it needs room, too, and is never cut. None if the messages follow the
+            tokens in view.
     """
 
     def encode(said: Sequence[Message]) -> NDArray[np.int32]:
@@ -91,7 +90,7 @@ def fit(
         if not any(kept):
             return None
         longest = int(np.argmax(kept))
-        # The mark takes tokens too, and those at the cut may merge differently: another round takes what is left over.
+        # The mark needs tokens too, and tokens at the cut may merge differently; another round cuts any remaining excess.
         kept[longest] = max(kept[longest] - max(len(tokens) - room, _MARK_TOKENS), 0)
         text = _cut(dialogue.tokenizer, encoded[longest], kept[longest])
         shown[longest] = dataclasses.replace(messages[longest], content=text)
@@ -99,11 +98,11 @@ def fit(
 
 
 def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDArray[np.int32]:
-    """Encode a conversation i32[l] up to where the policy's next turn begins; its earlier turns stay as they were sampled.
+    """Encode a conversation i32[l] up to where the policy's next turn begins; earlier turns keep their sampled tokens.
 
     Args:
-        dialogue: The format.
-        context: Messages and turns, a message first and last.
+        dialogue: The format of the conversation.
+        context: Messages and turns; the first and the last item are messages.
 
     Raises:
         InvalidArgumentError: If the result has no token at all.

@@ -1,4 +1,4 @@
-"""Text as nothing but text, and tokens with the special ones written out."""
+"""Functions that encode text without special tokens, and decode tokens with special tokens written out."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ def encode_literal(
 ) -> NDArray[np.int32]:
     """Encode text i32[l] so that no part of it becomes a special token or one of the format's marks.
 
-    If it spells one, the text is encoded in two parts that meet behind the mark's first character, so that other tokens spell
-    the same text. Text without any is encoded as always.
+    If the text contains a special token's text or a mark, it is encoded in two parts, split after the first character of the
+    mark, so that other tokens spell the same text. Any other text is encoded as usual.
 
     Args:
         tokenizer: Any tokenizer.
         text: The text.
-        marks: Further texts that are not to become one token.
-        start: Whether it is the beginning of a prompt, before which a tokenizer may put tokens of its own.
+        marks: Further texts that must not become one token.
+        start: Whether the text begins a prompt, so that the tokenizer may put its own tokens before it.
 
     Raises:
-        DataError: If the tokenizer makes a special token of it all the same.
+        DataError: If the tokenizer still makes a special token from the text.
     """
     parts = split_marks(text, {*tokenizer.special_tokens, *marks})
     tokens = encode_parts(tokenizer, parts, start=start)
@@ -41,7 +41,7 @@ def encode_literal(
 
 
 def split_marks(text: str, marks: Collection[str]) -> list[str]:
-    """Split a text behind the first character of every mark in it; one part, the text, if there is none."""
+    """Split a text after the first character of every mark in it; a text without marks stays one part."""
     cuts = {0, len(text)}
     for mark in marks:
         at = text.find(mark) if mark else -1
@@ -56,8 +56,8 @@ def encode_parts(tokenizer: Tokenizer, parts: Sequence[str], *, start: bool = Fa
 
     Args:
         tokenizer: Any tokenizer.
-        parts: At least one.
-        start: Whether it is the beginning of a prompt, before which a tokenizer may put tokens of its own.
+        parts: The parts of the text, at least one.
+        start: Whether the text begins a prompt, so that the tokenizer may put its own tokens before it.
     """
     if not start and parts == [""]:
         return np.zeros(0, dtype=np.int32)

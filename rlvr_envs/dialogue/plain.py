@@ -22,15 +22,16 @@ RESULT_FRAME = "<result>{}</result>"
 
 
 class PlainDialogue:
-    """Messages follow each other as text; only the results of tools are framed.
+    """A format in which messages follow each other as plain text; only the results of tools are framed.
 
     A tool is called with `<tool>{"name": ..., "arguments": {...}}</tool>`. If there is only one tool, with one argument of type
-    text, that text alone is enough, such as `<tool>12+34</tool>`.
+    text, the argument's text alone is enough, such as `<tool>12+34</tool>`.
 
     Args:
         tokenizer: Any tokenizer.
         tools: The tools that the policy may call.
-        describe: Whether the opening describes the tools; models trained from scratch learn to call them without.
+        describe: Whether the opening describes the tools; models trained from scratch learn to call tools without a
+            description.
         frame: The text around the result of a tool, with `{}` in place of the result.
 
     Raises:
@@ -68,7 +69,7 @@ class PlainDialogue:
         """The description of the tools in the opening."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
-        """Encode the messages behind the description of the tools, with blank lines between them."""
+        """Encode the description of the tools and then the messages, with blank lines between them."""
         told = [] if self.description is None else [self.description.text]
         text = "\n\n".join([*told, *(message.content for message in messages)])
         return encode_literal(self.tokenizer, text, start=True)
@@ -89,7 +90,7 @@ class PlainDialogue:
 
 
 def plain_format(tools: Sequence[ToolSchema]) -> CallFormat:
-    """Calls between `<tool>` and `</tool>`, as JSON, or as the one text that the only tool takes."""
+    """The format of calls between `<tool>` and `</tool>`: JSON, or the text argument of the only tool."""
     return CallFormat("plain", partial(_find, _only_argument(tools)), (OPENING, CLOSING))
 
 
@@ -103,7 +104,7 @@ def _find(only: tuple[str, str] | None, text: str) -> Iterator[Callable[[], Tool
 
 
 def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:
-    """The names of the only tool and of its only argument, which is text; None if there are more."""
+    """The names of the only tool and of its only argument, a text; None if there is any other tool or argument."""
     if len(tools) != 1:
         return None
     function = tools[0]["function"]

@@ -1,4 +1,4 @@
-"""A conversation as messages of a protocol of servers: with calls and results in fields of their own, or as text alone."""
+"""A conversation as messages of a server's protocol: with calls and results in separate fields, or as text alone."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from verifiers import AssistantMessage, MadeCall, Message, ToolMessage
 
 @dataclass(frozen=True, slots=True)
 class MessageTurn(Turn):
-    """A turn that came as text and calls, with tokens of the environment's own tokenizer."""
+    """A turn received as text and calls; its tokens are of the environment's own tokenizer."""
 
     made: tuple[MadeCall, ...] = ()
-    """The calls that are no part of the text, also those that could not be read."""
+    """The calls that are not part of the text, including calls that could not be read."""
     reasoning: str = ""
     stopped_by: str = ""
     """The stop string that ended the text, if it is known."""
 
     @property
     def message(self) -> Message:
-        """The turn as part of a dialogue, with the calls and thoughts that are no part of its text."""
+        """The turn as a message of a dialogue, with the calls and thoughts that are not part of its text."""
         if not self.made and not self.reasoning:
             return Message("assistant", self.text)
         return AssistantMessage("assistant", self.text, self.made, self.reasoning)
 
 
 def as_text(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """A conversation in messages that are text alone; thoughts are left out."""
+    """A conversation as messages of text alone; thoughts are left out."""
     return tuple(without_tool_role([item if isinstance(item, Message) else _said(item) for item in view]))
 
 
@@ -42,15 +42,15 @@ def _said(turn: Turn, calls: tuple[MadeCall, ...] = ()) -> Message:
 
 
 def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """A conversation in messages: a turn has its calls, and each result has the id of its call; thoughts are left out.
+    """A conversation as messages: each turn has its calls, each result has the id of its call, and thoughts are left out.
 
-    A call without a result is left out, and a result without a call is a message of the user, since servers refuse both.
+    A call without a result is left out, and a result without a call becomes a message of the user, since servers refuse both.
     """
     messages: list[Message] = []
     for turn, said in _answered(view):
         calls = turn.made if isinstance(turn, MessageTurn) else ()
         by_id = {call.id: call for call in calls}
-        # Errors of calls that can't be read follow the results of the others, in the same order.
+        # Errors of calls that can't be read follow the results of the other calls, in the same order.
         named = {message.call_id for message in said if isinstance(message, ToolMessage)}
         unnamed = iter([call for call in calls if call.id not in named])
         answered: list[MadeCall] = []
@@ -72,7 +72,7 @@ def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
 
 
 def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, list[Message]]]:
-    """The turns of a conversation, each with the messages after it; None stands before the first messages."""
+    """The turns of a conversation, each with the messages after it; the first messages come with None."""
     turn: Turn | None = None
     said: list[Message] = []
     for item in view:
@@ -86,7 +86,7 @@ def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, lis
 
 
 def with_ids(calls: Sequence[MadeCall], turn: int) -> tuple[MadeCall, ...]:
-    """Calls with an id each: the server's, or one made of the numbers of turn and call."""
+    """Give each call an id: the server's own, or one made from the numbers of the turn and the call."""
     seen: set[str] = set()
     numbered: list[MadeCall] = []
     for number, call in enumerate(calls):

@@ -1,8 +1,8 @@
-"""Conversations in a model's own chat template, whatever it is.
+"""Conversations in a model's own chat template, whichever it is.
 
-The template is rendered with placeholders for the messages of people and tools. The text between placeholders is the
-template's, and may hold special tokens; the messages that replace them are plain text. A turn of the policy is followed by the
-template's text after a turn of the assistant, so that nothing here depends on any model's marks.
+The template is rendered with placeholders for the messages of people and tools. The text between placeholders belongs to the
+template and may hold special tokens; the messages that replace the placeholders are plain text. After a turn of the policy
+comes the text that the template writes after a turn of the assistant, so that no code here depends on any model's marks.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from verifiers import InvalidArgumentError, Message, ToolMessage
 _CONTENT = 'Zq7said{}"7qZ'
 _PLACE = re.compile(r'Zq7said(\d+)(\\?)"7qZ')
 _CALL_ID = "000000000"
-"""Mistral's templates require nine letters or digits."""
+"""Placeholder for the id of a call; Mistral's templates require nine letters or digits."""
 
 Piece = tuple[str, bool]
-"""Text, and whether it is the template's own."""
+"""A text, and whether it is the template's own text."""
 
 
 class TemplateDialogue:
     """A Hugging Face tokenizer's chat template.
 
-    The tokens equal those of the template over the whole conversation, unless the template changes earlier turns, such as by
-    dropping thoughts: sampled tokens stay as they were. If people or tools spell a special token, it is encoded as ordinary
-    text.
+    The tokens equal those that the template gives for the whole conversation, unless the template changes earlier turns, such
+    as by dropping thoughts: sampled tokens are never changed. If a message of people or tools contains the text of a special
+    token, this is encoded as ordinary text.
 
     Args:
         tokenizer: A tokenizer with a chat template.
@@ -48,8 +48,8 @@ class TemplateDialogue:
         options: Further variables of the template, such as `{"enable_thinking": False}`.
 
     Raises:
-        InvalidArgumentError: If there is no chat template, or it can't render tools, their calls or their results, or writes
-            calls in another format.
+        InvalidArgumentError: If there is no chat template, or the template can't render tools, their calls or their results, or
+            writes calls in another format.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class TemplateDialogue:
         self.stop: Sequence[str | int] = self._stops() if tools else ()
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
-        """Encode the messages and the mark of the assistant's turn."""
+        """Encode the messages and the mark that begins the assistant's turn."""
         chat = [_chat_message(message, at) for at, message in enumerate(messages)]
         text = self._render(chat)
         if len(_PLACE.findall(text)) < len(messages):
@@ -88,10 +88,10 @@ class TemplateDialogue:
         return self._encode(_filled(after[after.index(end) :] if end else after, messages))
 
     def parse(self, tokens: NDArray[np.int32]) -> ParsedTurn:
-        """Read the calls from the tokens, special tokens written out."""
+        """Read the calls from the tokens, with special tokens written out."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
-    # The model's format, as its template shows it
+    # The format of the model's calls and turns, found by rendering its template
 
     def _chosen_format(self, given: CallFormat | None) -> CallFormat:
         name = str(self._tools[0]["function"]["name"])
@@ -108,21 +108,21 @@ class TemplateDialogue:
         raise self._unfit(f"writes tool calls in another format than {names}: {said[:200]!r}")
 
     def _stops(self) -> Sequence[str | int]:
-        """The token that ends a turn with a call, unless it ends every turn."""
+        """The token that ends a turn with a call; empty if the same token ends every turn."""
         result = ToolMessage("tool", "x", str(self._tools[0]["function"]["name"]))
         end = self._turn_end(self._after_turn([result]))
         token = None if end is None else self.tokenizer.special_tokens[end]
         return () if token is None or token in self.tokenizer.stop_tokens else (token,)
 
     def _turn_end(self, after: str) -> str | None:
-        """The special token that ends a turn, in the template's text after the placeholder within it."""
+        """The special token that ends a turn, found in the template's text after the turn's placeholder."""
         special = self.tokenizer.special_tokens
         marks = special_tokens_in(_PLACE.split(after, maxsplit=1)[0], special)
         stops = [mark for mark in marks if special[mark] in self.tokenizer.stop_tokens]
         return next(iter(stops or marks), None)
 
     def _after_turn(self, messages: Sequence[Message]) -> str:
-        """The template's text after a turn of the assistant that messages answer, with placeholders for these."""
+        """The template's text after a turn of the assistant, with placeholders for the messages that answer the turn."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
         results = [message for message in messages if isinstance(message, ToolMessage)]
         turn = _calling([message.name for message in results], [message.call_id for message in results])
@@ -160,7 +160,7 @@ class TemplateDialogue:
         )
 
     def _encode(self, pieces: Sequence[Piece]) -> NDArray[np.int32]:
-        """Encode the template's own text as it is, and the rest as plain text."""
+        """Encode the template's own text with its special tokens, and the rest as plain text."""
         special, marks = self.tokenizer.special_tokens, self._format.marks
         if not any(mark in text for text, own in pieces if not own for mark in (*special, *marks)):
             return self.tokenizer.encode("".join(text for text, _ in pieces))
@@ -181,7 +181,7 @@ _ARGUMENTS = {"x": ASSISTANT}
 
 
 def _calling(names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Any]:
-    """A turn of the assistant that calls tools, with a placeholder as the argument of each."""
+    """A turn of the assistant that calls tools, with a placeholder as the argument of each call."""
     calls = [
         {"type": "function", "id": id or _CALL_ID, "function": {"name": name, "arguments": dict(_ARGUMENTS)}}
         for name, id in itertools.zip_longest(names, ids)
@@ -190,7 +190,7 @@ def _calling(names: Sequence[str], ids: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _has_arguments(message: Mapping[str, Any]) -> bool:
-    """Whether a message calls a tool with arguments that are no text."""
+    """Whether a message calls a tool with arguments that are not text."""
     return any(not isinstance(call["function"]["arguments"], str) for call in message.get("tool_calls", ()))
 
 
@@ -216,7 +216,7 @@ def _chat_message(message: Message, at: int) -> dict[str, Any]:
 
 
 def _filled(text: str, messages: Sequence[Message]) -> list[Piece]:
-    """The pieces of a template's text, with the messages' content in place of the placeholders."""
+    """The pieces of a template's text, with the messages' contents in place of the placeholders."""
     own, *rest = _PLACE.split(text)
     pieces: list[Piece] = [(own, True)]
     for at, escaped, own in zip(rest[::3], rest[1::3], rest[2::3], strict=True):

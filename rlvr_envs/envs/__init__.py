@@ -1,4 +1,4 @@
-"""From a task to an environment: `TaskSpec`, the streams that `build` makes of it, and `TaskEnv` around them.
+"""From a task to an environment: `TaskSpec`, the streams that `build` makes from it, and `TaskEnv`, which wraps them.
 
 The registered ids are in `rlvr_envs.tasks`.
 """

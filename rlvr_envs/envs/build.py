@@ -1,4 +1,4 @@
-"""From a `TaskSpec` and the arguments of `gym.make` to token streams: data set, tokenizer, prompt, verifier, limits."""
+"""Build token streams (data set, tokenizer, prompt, verifier, limits) from a `TaskSpec` and the arguments of `gym.make`."""
 
 from __future__ import annotations
 
@@ -60,57 +60,61 @@ VerifierArgument = str | type | Callable[[str, Problem], object] | tuple[str, Ma
 
 @dataclass(frozen=True)
 class Settings:
-    """The arguments that every environment takes; None means the default of its id."""
+    """The arguments that every environment takes; None means the default of the environment's id."""
 
     split: str | None = None
     """Split of the data set."""
     tokenizer: object = None
-    """`"byte"`, `"char"` (generated data), a Hugging Face name or folder, a GGUF file, or a tokenizer object."""
+    """The tokenizer: `"byte"`, `"char"` (generated data), a Hugging Face name or folder, a GGUF file, or a tokenizer object."""
     max_new_tokens: int | None = None
-    """Maximum number of tokens that the policy may produce in an episode; by default that of the id, and with tools at least
-    128."""
+    """Maximum number of tokens that the policy may produce in an episode; by default the environment id's own number, and at
+    least 128 with tools."""
     max_prompt_tokens: int | None = None
-    """Maximum number of tokens of a prompt; by default just enough for every problem of the data set."""
+    """Maximum number of tokens of a prompt; by default, just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end tokens; by default those of the prompt, which has none if
-    the tokenizer's chat template renders it."""
+    """One or several stop strings or tokens in addition to the end tokens; by default the prompt's own stops, or none if the
+    tokenizer's chat template renders the prompt."""
     prompt: str | Prompt | None = None
-    """Name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat prompt for a
-    tokenizer with a chat template, else the prompt of the id; `"auto_chat"` is that chat prompt for any tokenizer."""
+    """The prompt: name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat
+    prompt for a tokenizer with a chat template, else the default prompt of the environment's id; `"auto_chat"` is this chat
+    prompt for any tokenizer."""
     system: str | None = None
-    """System message of a chat prompt; by default that of the prompt, or none."""
+    """System message of a chat prompt; by default the prompt's own system message, if it has one."""
     verifier: VerifierArgument | None = None
-    """Verifier, as for `verifiers.make`, or a pair of a name and its arguments."""
+    """The verifier: a specification as for `verifiers.make`, or a pair of a verifier's name and its arguments."""
     verification: Verification = "sync"
-    """When verdicts arrive: `"sync"` with the transition that ends an episode, `"deferred"` with a later one."""
+    """When verdicts arrive: `"sync"`, with the transition that ends an episode; `"deferred"`, with a later transition."""
     verification_workers: int = 16
-    """Number of threads for deferred verdicts; the verifier must allow that many concurrent calls."""
+    """Number of threads for deferred verdicts; the verifier must allow this number of concurrent calls."""
     restrict_actions: bool = False
-    """Whether only tokens made of the characters of answers are legal, for data sets that name these."""
+    """Whether only tokens made of characters that answers use are legal; for data sets that define these characters."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
     interaction: Interaction | str | None = None
-    """The other side of an episode of several turns, a function of the turns and the problem, or its `module:attribute`; with
-    tools, it answers the turns without calls."""
+    """The other side of an episode of several turns: a function of the turns and the problem, or its `module:attribute`. If
+    there are tools, it answers only the turns without calls."""
     tools: str | Sequence[ToolArgument] | None = None
-    """The tools that the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for none."""
+    """The tools that the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for no
+    tools."""
     dialogue: DialogueArgument = "auto"
     """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
     describe_tools: DescribeTools = "auto"
-    """How the prompt describes tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`; or `"auto"`,
-    which is the template if it can, and otherwise words, except in a text prompt for a tokenizer without a template."""
+    """How the prompt describes tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`, not at all;
+    or `"auto"`, by the template if it can list tools, otherwise in words, except that a text prompt for a tokenizer without a
+    template gets no description."""
     max_turns: int | None = None
-    """Maximum number of the policy's turns, at least 2 with tools; by default as many as `max_new_tokens` allows."""
+    """Maximum number of the policy's turns, at least 2 with tools; by default, as many as `max_new_tokens` allows."""
     max_inserted_tokens: int | None = None
-    """Maximum number of tokens that the environment may append over a whole episode; by default 1024 with tools or an
-    interaction, 4096 if these are the bytes of a chat, and else 0."""
+    """Maximum number of tokens that the environment may append over a whole episode. The default is 1024 with tools or an
+    interaction, 4096 if the tokens are the bytes of a chat, and otherwise 0."""
     max_context_tokens: int | None = None
-    """Number of tokens that the policy sees at once; by default as many as an episode may have."""
+    """Maximum number of tokens that the policy sees at once; by default, as many as an episode may have."""
     summarize_after: int | None = None
-    """Number of tokens in view after which the policy is asked for a summary, and goes on with it and the problem alone."""
+    """Number of tokens in view above which the policy is asked for a summary, and continues with the problem and the summary
+    alone."""
     drop_results_after: int | None = None
-    """Number of tokens in view after which the results of earlier tool calls are dropped from it."""
+    """Number of tokens in view above which the results of earlier tool calls are dropped from the dialogue."""
 
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(Settings))
@@ -120,7 +124,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     """Build streams from an id's task and the arguments of `gym.make`.
 
     Returns:
-        The streams, and the manifest: names and checksums of everything that decides an episode, as plain data.
+        The streams, and the manifest: names and checksums of everything that determines an episode, as plain data.
 
     Raises:
         UnknownArgumentError: If an argument is unknown; also a `TypeError`.
@@ -138,7 +142,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
-    if isinstance(turns.dialogue, PlainDialogue):  # in which the prompt is encoded as in an episode of one turn
+    if isinstance(turns.dialogue, PlainDialogue):  # here the prompt is encoded as in an episode of one turn
         renderer = dataclasses.replace(renderer, tools=turns.dialogue.description)
     chat = _is_chat(dataset, renderer, turns)
     stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
@@ -177,7 +181,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
 
 
 def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, Dataset]:
-    """The settings and the data set from the arguments of `gym.make`, which need no tokenizer and no verifier.
+    """Read the settings and the data set from the arguments of `gym.make`, without a tokenizer or a verifier.
 
     Raises:
         RLVRError: As for `build`.
@@ -200,7 +204,8 @@ def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, 
 def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
     """Whether the tokenizer's chat template renders the prompts, judged by the first problem.
 
-    The stop strings of a prompt are made for plain text: in an answer that ends with a token, they may be meant.
+    The stop strings of a prompt are meant for plain text; in a chat, whose answers end with a token, they may be part of an
+    answer.
     """
     if renderer.tokenizer.chat_template is None or not len(dataset):
         return False
@@ -208,7 +213,7 @@ def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
-    """Refuse limits under which tools can't be called, or dialogues are never shortened."""
+    """Refuse limits under which tools can't be called or dialogues are never shortened."""
     if turns.tools:
         check_calls(streams.rules, turns.tools)
     if isinstance(turns.interaction, Summarize) and turns.interaction is not turns.answers:
@@ -222,12 +227,12 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
 
     Args:
         task: The task of the id.
-        dataset: Its problems.
+        dataset: The problems.
         settings: The arguments of the environment.
         has_template: Whether the tokenizer has a chat template.
 
     Raises:
-        InvalidArgumentError: If there is a system message, and the prompt is no chat.
+        InvalidArgumentError: If there is a system message, but the prompt is not a chat.
     """
     if settings.prompt in ("auto", "auto_chat"):
         prompt = task.prompt_for(dataset, chat=has_template or settings.prompt == "auto_chat")
@@ -246,11 +251,11 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
 def chosen_verifier(
     task: TaskSpec, settings: Settings, dataset: Dataset, prompt: Prompt
 ) -> tuple[VerifierArgument, Verifier]:
-    """The verifier of an environment, and its name.
+    """The verifier of an environment, with its specification.
 
     Raises:
         InvalidArgumentError: If a verifier or a prompt is given, and the verifier can't use the references of the problems, or
-            can't read an answer that is written as the prompt asks.
+            can't read an answer in the form that the prompt asks for.
         MissingDependencyError: If tests of programs need a language that is not installed.
     """
     default = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
@@ -268,7 +273,7 @@ def chosen_verifier(
 def _task_rules(
     task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
 ) -> dict[str, Any]:
-    """The rules with the id's own defaults, each replaced by the setting if that is given."""
+    """The rules with the id's own defaults; each default is replaced if its setting is given."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
@@ -278,7 +283,7 @@ def _task_rules(
 
 
 def fewest_new_tokens(task: TaskSpec, settings: Settings, prompt: Prompt) -> int:
-    """The number of tokens that the policy may produce; a lower bound if the id's own number needs the tokenizer."""
+    """The number of tokens that the policy may produce; a lower bound if the id's own number depends on the tokenizer."""
     return _budget(task, settings, prompt, task.max_new_tokens if task.rules is None else 0)
 
 
@@ -299,7 +304,7 @@ def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) ->
 
 @dataclass(frozen=True)
 class _Turns:
-    """The parts of episodes of several turns; empty for episodes of one."""
+    """The settings of episodes of several turns; empty for episodes of one turn."""
 
     tools: Sequence[Tool] = ()
     interaction: Interaction | None = None
@@ -309,13 +314,13 @@ class _Turns:
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
     max_inserted_tokens: int = 0
     request_tokens: int = 0
-    """Number of tokens of the shortest answer that asks for a summary; 0 if no summary is asked for."""
+    """Number of tokens of the shortest answer that requests a summary; 0 if summaries are never requested."""
 
 
 def _turn_rules(
     settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
 ) -> _Turns:
-    """The rules of several turns, from the settings and the id's interaction, which needs `room` tokens as plain text."""
+    """The rules of several turns, from the settings and the id's interaction; as plain text, its replies need `room` tokens."""
     check_dialogue_name(settings.dialogue)
     tools = [] if settings.tools is None else get_tools(settings.tools)
     if settings.tools is not None and not tools:
@@ -349,8 +354,8 @@ def _turn_rules(
         kept_short,
         answers,
         dialogue,
-        # As plain text there is nothing to open, and a prompt that is text begins as in an episode of one turn. The content of
-        # a chat's first message becomes no special token either: a game may contain one.
+        # Plain text needs no opening, and a text prompt begins as in an episode of one turn. The content of a chat's first
+        # message must not become a special token either: the text of a game may contain one.
         renderer.messages if not plain and (tools or isinstance(renderer.prompt, ChatPrompt)) else None,
         enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
         _request_tokens(kept_short, dialogue, tools if interaction is None else ()) if settings.summarize_after else 0,
@@ -359,18 +364,18 @@ def _turn_rules(
 
 _INSERTED_TOKENS = 1024
 _INSERTED_BYTES = 4 * _INSERTED_TOKENS
-"""The same in bytes, in which a chat with a server is counted; a token of a model is about four."""
+"""The same number in bytes, in which a chat with a server is counted; a model's token is about four bytes."""
 
 
 def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
-    """How tools are described: a chat without a template still describes them, unlike a prompt that is text."""
+    """How tools are described; without a template, a chat prompt still describes them, but a text prompt does not."""
     bare_chat = tokenizer.chat_template is None and isinstance(renderer.prompt, ChatPrompt)
     asked = settings.describe_tools
     return "text" if asked == "auto" and bare_chat and isinstance(settings.dialogue, str) else asked
 
 
 def _named_interaction(path: str) -> Interaction:
-    """The interaction that `module:attribute` names; a class is made without arguments.
+    """The interaction that `module:attribute` names; a class is instantiated without arguments.
 
     Raises:
         InvalidArgumentError: If a class needs arguments.
@@ -390,10 +395,10 @@ def _named_interaction(path: str) -> Interaction:
 def _kept_short(
     settings: Settings, answers: Interaction, dialogue: Dialogue, renderer: PromptRenderer, tools: Sequence[Tool]
 ) -> Interaction:
-    """An interaction whose dialogues are kept short, if the settings say so.
+    """Wrap an interaction so that its dialogues are kept short, if the settings require it.
 
     Raises:
-        InvalidArgumentError: If the settings exclude each other, or the dialogue can't express what they need.
+        InvalidArgumentError: If the settings exclude each other, or the dialogue's format can't shorten dialogues.
     """
     summarize, drop = settings.summarize_after, settings.drop_results_after
     if summarize is None and drop is None:
@@ -406,7 +411,7 @@ def _kept_short(
             "role 'tool' can be wrapped in rlvr_envs.contexts.DropResults"
         )
     _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
-    # A summary follows the question as it is asked, which is not put in words once more.
+    # The question that a summary follows is already in words, so the renderer must not put it in words again.
     render = renderer if summarize is None else dataclasses.replace(renderer, question=None)
     opening = render.messages
     if isinstance(dialogue, PlainDialogue):
@@ -420,21 +425,21 @@ def _kept_short(
         assert drop is not None
         return DropResults(answers, drop, opening=opening)
     interaction = Summarize(answers, summarize, opening=opening, asked=renderer.asked)
-    if tools:  # some chat templates have no user speak after a tool, and say so here
+    if tools:  # some chat templates refuse a user's message after a tool's, which raises here
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
         dialogue.bridge(said, turn_end(renderer.tokenizer))
     return interaction
 
 
 def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool]) -> int:
-    """The number of tokens of the shortest answer that asks for a summary, which begins with a result if only tools answer."""
+    """The number of tokens of the shortest answer that requests a summary; it begins with a result if only tools answer."""
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
     return len(dialogue.bridge(said, turn_end(dialogue.tokenizer)))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
-    """Refuse a length at which dialogues are shortened if it is not positive, or can't be reached."""
+    """Refuse a length at which dialogues are shortened if this length is not positive or can't be reached."""
     limit, most = getattr(settings, name), settings.max_context_tokens
     if type(limit) is not int or limit < 1:
         raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {limit!r}")
@@ -449,38 +454,39 @@ def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 _CUT = "Zq7cut7qZ"
-"""Marks the beginning of a part until the chat template is filled in; letters and digits, which no template changes."""
+"""Marks the beginning of a part until the chat template is filled in; it consists of letters and digits, which templates
+keep."""
 
 
 @dataclass(frozen=True)
 class PromptRenderer:
-    """A prompt in a tokenizer's chat template: the `render_prompt` of environments with an id."""
+    """Renders a prompt in a tokenizer's chat template; the `render_prompt` of environments with an id."""
 
     prompt: Prompt
     tokenizer: Tokenizer
     question: Callable[[Problem], Problem] | None = None
-    """Puts the question of a problem in the words of a chat; None if it is in such words already. See `question_in`."""
+    """Puts the question of a problem in the words of a chat; None if the question is already in words. See `question_in`."""
     tools: ToolDescription | None = None
-    """The description of tools that the text also contains."""
+    """The description of tools that the text also contains; None if it contains none."""
 
     def __call__(self, problem: Problem) -> str:
-        """Render the text that a policy continues."""
+        """Render the text that the policy continues."""
         return self._rendered(problem, [])
 
     def asked(self, problem: Problem) -> Problem:
-        """The problem as the prompt asks it: see `question`."""
+        """The problem with the question that the prompt asks; see `question`."""
         return problem if self.question is None else self.question(problem)
 
     def answered(self, problem: Problem, gold: str) -> str:
-        """A gold completion in the form that the prompt asks for: a bare answer gets the marks around it."""
+        """A gold completion in the form that the prompt asks for, with the marks of that form around a bare answer."""
         is_bare = asked_form(self.prompt) is not None and gold == gold_answer(problem)
         return written_answer(self.prompt, gold) if is_bare else gold
 
     def parts(self, problem: Problem) -> list[str]:
-        """The same text in parts, which are encoded one by one.
+        """The rendered text in parts, which are encoded one by one.
 
-        The content of chat messages is plain text, even if it spells a special token: a new part begins behind the first
-        character of such a token. Special tokens of the chat template are within a part, and so are those of a text prompt.
+        The content of chat messages is plain text, even if it spells a special token: a new part begins after the first
+        character of such a token. Special tokens of the chat template or of a text prompt lie within a part.
 
         Raises:
             DataError: If a message spells a special token of one character, which can't be distinguished from its text, or the
@@ -505,7 +511,7 @@ class PromptRenderer:
         return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
 
     def is_chat(self, problem: Problem) -> bool:
-        """Whether the prompt is a chat, which the tokenizer's chat template renders if it has one."""
+        """Whether the prompt is a chat; the tokenizer's chat template, if it has one, renders a chat."""
         chats: list[tuple[Message, ...]] = []
         self._rendered(problem, chats)
         return bool(chats)
@@ -513,7 +519,7 @@ class PromptRenderer:
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
-        """Render the text, with the messages' content changed, and append the chats that it is made of."""
+        """Render the text, with the messages' content changed by `change`, and append the text's chats to `chats`."""
         problem = self.asked(problem)
         template = self.tokenizer.chat_template
 
@@ -532,7 +538,7 @@ class PromptRenderer:
         return f"{self.tools.text if change is None else change(self.tools.text)}\n\n{text}"
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
-        """The chat before any template; a prompt that is text is one user message.
+        """The chat before any template is applied; a text prompt is one user message.
 
         Raises:
             DataError: If a message holds half of a surrogate pair.
@@ -550,16 +556,16 @@ class PromptRenderer:
         return messages
 
     def message(self, problem: Problem) -> tuple[Message, ...]:
-        """The text that a policy continues, as one message."""
+        """The text that the policy continues, as one message."""
         return (Message("user", self(problem)),)
 
 
 OWN_VERIFIER = "environment"
-"""Name of the environment's own verifier, as the gold of `with_gold`."""
+"""Name of the environment's own verifier in the argument `gold` of `with_gold`."""
 
 
 def _with_own_gold(spec: VerifierArgument, default: tuple[str, Mapping[str, object]]) -> VerifierArgument:
-    """The verifier `with_gold` whose gold is the environment's own, under the prompt that is used; any other as it is."""
+    """Replace `gold="environment"` of `with_gold` by the environment's own verifier; any other verifier stays unchanged."""
     if not isinstance(spec, tuple) or spec[0] != "with_gold" or dict(spec[1]).get("gold") != OWN_VERIFIER:
         return spec
     return "with_gold", {**spec[1], "gold": default}
@@ -583,7 +589,7 @@ def _is_named(arguments: object) -> bool:
 
 
 def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
-    """The tokens made of the characters that answers consist of, and those that stop."""
+    """Allow the tokens made of characters that answers use, and the stop tokens."""
     alphabet = getattr(dataset, "answer_alphabet", None)
     if alphabet is None:
         raise InvalidArgumentError(
@@ -619,7 +625,7 @@ def _manifest(dataset: Dataset, rules: Rules, prompt: Prompt, verifier: Verifier
 
 
 def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str, Any]:
-    """The settings that determine episodes of several turns; empty for episodes of one."""
+    """The settings that determine episodes of several turns; empty for episodes of one turn."""
     manifest: dict[str, Any] = {}
     if rules.interaction is not None:
         manifest["turns"] = {
@@ -636,7 +642,7 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
 
 
 def _description_record(dialogue: object) -> dict[str, Any]:
-    """The way in which tools are described to the model, with the words if there are any."""
+    """How tools are described to the model, with the text of the description if there is one."""
     if isinstance(dialogue, DescribedDialogue | PlainDialogue):
         said = dialogue.description
         return {"describe_tools": "none"} if said is None else {"describe_tools": "text", "description": said.text}
@@ -644,7 +650,7 @@ def _description_record(dialogue: object) -> dict[str, Any]:
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
-    """A tool's description for the policy, with its fingerprint if it has one, such as that of a search engine's documents."""
+    """A tool's description for the policy, with the tool's fingerprint if it has one, as a search tool has."""
     own = getattr(tool, "fingerprint", None)
     return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 
@@ -656,7 +662,7 @@ def _verifier_identity(verifier: VerifierArgument) -> object:
 
 
 def _identity(value: object) -> str:
-    """A description that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
+    """A description of a value that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
     if hasattr(value, "fingerprint"):
         return str(value.fingerprint)
     if isinstance(value, str):
@@ -674,18 +680,18 @@ _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakr
 
 
 def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
-    """Return the number of tokens that the prompt of every problem fits into.
+    """The number of tokens into which the prompt of every problem fits.
 
-    Exact for a finite data set, which is encoded once for each tokenizer and prompt. For one with `max_prompt_bytes`, such as a
-    procedural one, it is the bound that follows from the bytes of its longest prompt, since no token is shorter than a byte,
-    plus the tokens that the tokenizer puts before a text.
+    The number is exact for a finite data set, which is encoded once for each tokenizer and prompt. For a data set with
+    `max_prompt_bytes`, such as a procedural one, it is an upper bound: the bytes of the longest prompt, since no token is
+    shorter than a byte, plus the tokens that the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
     if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(utf8(render(longest), "the prompt"))
-    # Only data sets with a fingerprint are remembered; any other may change.
+    # Results are remembered only for data sets with a fingerprint; any other data set may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
     key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
@@ -697,7 +703,7 @@ def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> i
 
 
 def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
-    """The most tokens that a tokenizer puts before a text of a data set."""
+    """The maximum number of tokens that a tokenizer puts before a text of a data set."""
     alphabet = getattr(dataset, "alphabet", None)
     if alphabet is not None:
         return max(len(tokenizer.encode(character, start=True)) - 1 for character in alphabet)
@@ -710,7 +716,7 @@ def _longest_opening(
     opening: Callable[[Problem], tuple[Message, ...]],
     longest: Problem | None,
 ) -> int:
-    """The same for prompts that a dialogue encodes."""
+    """As `longest_prompt`, for prompts that a dialogue encodes."""
     if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
@@ -722,8 +728,8 @@ def _longest_opening(
 def _most_tokens(tokenizer: Tokenizer, texts: Sequence[list[str]]) -> int:
     """The largest number of tokens of any of the texts, each given in parts.
 
-    Long texts come first, and an ASCII text with fewer characters than the largest number so far need not be encoded: no token
-    is shorter than a byte, and normalisers lengthen other characters only.
+    Long texts are encoded first. An ASCII text with fewer characters than the largest number so far need not be encoded, since
+    no token is shorter than a byte and normalisers lengthen only other characters.
     """
     opening = len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
     most = 0

@@ -26,14 +26,14 @@ from verifiers import InvalidArgumentError, Problem
 
 _BUILT_IN = ("byte", "char")
 _FAST = "tokenizer.json"
-"""File of a tokenizer that can be read without `transformers`."""
+"""Name of the file from which a tokenizer can be read without `transformers`."""
 
 
 class CheckedTask(NamedTuple):
-    """The data known of an environment before it is built."""
+    """Facts about an environment that are known before it is built."""
 
     tokens: int
-    """The number of tokens that an episode may have, the prompt included; a lower bound if `transformers` has to load the
+    """The number of tokens that an episode may have, including the prompt; a lower bound if `transformers` has to load the
     tokenizer."""
     problems: int
     """The number of problems."""
@@ -64,14 +64,14 @@ def check_task(task: TaskSpec, options: Mapping[str, Any]) -> CheckedTask:
 
 
 def _unjudged(completion: str, problem: Problem) -> bool:
-    """Placeholder for a verifier that may load a model, and is not built."""
+    """Placeholder for a verifier that is not built, since it may load a model."""
     return False
 
 
 def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Path) -> CheckedTask:
-    """Check the arguments that need no tokenizer, and count tokens as far as possible without its chat template.
+    """Check the arguments that need no tokenizer, and count tokens as far as possible without the tokenizer's chat template.
 
-    Only an error under each of the prompts that the tokenizer may select is an error.
+    An error is raised only if every prompt that the tokenizer may select leads to an error.
 
     Args:
         task: The task.
@@ -93,9 +93,9 @@ def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Pa
 
 
 def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Prompt]:
-    """The prompts that the settings may choose: `"auto"` has another one for a tokenizer without a chat template.
+    """The prompts that the settings may select; `"auto"` selects another prompt for a tokenizer without a chat template.
 
-    With a system message it has none, since such a prompt is text.
+    With a system message there is no such prompt, since it would be text.
     """
     prompts = [choose_prompt(task, dataset, settings, has_template=True)]
     if settings.system is None and (other := choose_prompt(task, dataset, settings, has_template=False)) not in prompts:
@@ -104,7 +104,7 @@ def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Promp
 
 
 def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens that an episode may have, without the additions of a chat template and of the id itself."""
+    """The number of tokens that an episode may have, without those that a chat template or the id's own rules add."""
     longest = settings.max_prompt_tokens
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)
@@ -113,7 +113,7 @@ def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt:
 
 
 def _fewest_prompt_tokens(dataset: Dataset, prompt: Prompt, tokenizer: Path) -> int:
-    """The tokens of the longest prompt's messages, without a chat template's."""
+    """The number of tokens of the longest prompt's messages, without the tokens of a chat template."""
     renderer = PromptRenderer(prompt, ByteTokenizer(), question_in(dataset, prompt))
     longest = longest_problem(dataset, renderer.question)
     if longest is not None:

@@ -1,4 +1,4 @@
-"""Whether a verifier that the user named can use the references of a data set, tried before anything is sampled."""
+"""Checks, before anything is sampled, that the verifier that the user named can use the references of a data set."""
 
 from __future__ import annotations
 
@@ -26,30 +26,32 @@ if TYPE_CHECKING:
     from verifiers.unit_tests import UnitTestVerifier
 
 _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "math", "numeric", "sql", "unit_tests"})
-"""Verifiers that read a reference before the completion, and judge an empty one at no cost: they ask no model or server."""
+"""Verifiers that read the reference before the completion and judge an empty completion at no cost, without a model or
+server."""
 _JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
-"""Verifiers of answers that are text, so that a gold answer can be written as a prompt asks and judged."""
+"""Verifiers of answers in text; a gold answer can be written in the form that a prompt asks for, and then be judged."""
 _OF_ONE_KIND = ("choice", "unit_tests", "sql")
-"""Verifiers of answers that a prompt asks for in words that fit no other verifier: a letter, a program, a query."""
+"""Verifiers whose prompts fit no other verifier, since they ask for a letter, a program or a query."""
 _PROBLEMS = 8
-"""Number of problems that are tried: an unreadable reference of one says nothing about the others."""
+"""Number of problems that are tried, since one problem's unreadable reference says nothing about the other problems."""
 _MAX_LENGTH = 300
-"""Maximum number of characters of a reason that are shown."""
+"""Maximum number of characters shown of a reason."""
 
 
 def check_references(spec: object, verifier: Verifier, default: str, dataset: Dataset) -> None:
-    """Refuse a verifier that can't use the reference of any of the first problems, or a function that was misread.
+    """Refuse a verifier that can't use the reference of any of the first problems, or a function whose parameters were misread.
 
     Args:
-        spec: How the verifier was named.
+        spec: The verifier as the user named it.
         verifier: The verifier.
-        default: The verifier that the environment has without a name.
+        default: The environment's own verifier, used if none is named.
         dataset: The problems.
 
     Raises:
-        InvalidArgumentError: If it can't. Verifiers that are costly to call, or not of this package, are not tried.
-        VerifierContractError: If a function that is called by the names of its parameters scores no gold above an empty
-            completion.
+        InvalidArgumentError: If the verifier can't use a reference. Verifiers that are costly to call, or not of this package,
+            are not tried.
+        VerifierContractError: If a function whose parameters' names decide how it is called scores no gold completion above an
+            empty completion.
     """
     check_reading(verifier, dataset)
     name = _name_of(spec)
@@ -67,22 +69,22 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
 
 
 def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
-    """Refuse tests of programs that need a language, or pytest, which is not installed.
+    """Refuse tests of programs if they need a language, or pytest, that is not installed.
 
     Args:
-        spec: How the verifier was named.
+        spec: The verifier as the user named it.
         verifier: The verifier.
         dataset: The problems.
 
     Raises:
-        MissingDependencyError: If they do; the message says what to install.
+        MissingDependencyError: If such a language, or pytest, is missing; the message says what to install.
     """
     if _name_of(spec) == "unit_tests":
         cast("UnitTestVerifier", verifier).check_installed(dataset)
 
 
 def reads_references(spec: object) -> bool:
-    """Whether a verifier, as it was named, can be tried on references at no cost."""
+    """Whether the verifier that the user named can be tried on references at no cost."""
     return _name_of(spec) in _TRIED
 
 
@@ -93,18 +95,18 @@ def check_pair(
     dataset: Dataset,
     others: Sequence[tuple[str, Mapping[str, object]]] = (),
 ) -> None:
-    """Refuse a verifier that reads no answer in the form in which the prompt asks for it.
+    """Refuse a verifier that can't read answers in the form that the prompt asks for.
 
     Args:
-        spec: How the verifier was named.
+        spec: The verifier as the user named it.
         verifier: The verifier.
         prompt: The prompt.
         dataset: The problems.
-        others: Verifiers that may be named in its place.
+        others: Verifiers that the message may suggest instead.
 
     Raises:
-        InvalidArgumentError: If the prompt asks for a form that another verifier reads, or no gold answer of the first problems
-            is correct when it is written as the prompt asks.
+        InvalidArgumentError: If the prompt asks for a form that another verifier reads, or none of the first problems' gold
+            answers is correct in the form that the prompt asks for.
     """
     name = _name_of(spec)
     kind = next((kind for kind in _OF_ONE_KIND if CHAT_PROMPTS[kind] == prompt.name), name)
@@ -134,10 +136,10 @@ def check_pair(
 
 
 def check_spelling(rules: Rules, prompt: Prompt) -> None:
-    """Refuse a prompt that asks for marks around the answer which the legal tokens can't spell.
+    """Refuse a prompt that asks for marks around the answer that the legal tokens can't spell.
 
     Raises:
-        InvalidArgumentError: If the same tokens are always legal, and none of them holds some byte of the marks.
+        InvalidArgumentError: If the same tokens are always legal, and some byte of the marks is in none of them.
     """
     if not isinstance(rules.legal_actions, FixedActions):
         return
@@ -152,24 +154,24 @@ def check_spelling(rules: Rules, prompt: Prompt) -> None:
 
 
 def _written(spec: object) -> str:
-    """A verifier with its arguments, as a message names it."""
+    """A verifier's name and arguments, for a message."""
     name, arguments = spec if isinstance(spec, tuple) else (spec, {})
     given = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     return f"{_name_of(spec)!r}" + (f" with {given}" if given else "") if name else repr(spec)
 
 
 def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
-    """Why a gold answer is not correct when it is written as a prompt asks; None if it is."""
+    """Why a gold answer is not correct in the form that a prompt asks for; None if it is correct."""
     completion = written_answer(prompt, gold)
     verdict = verify_batch(verifier, [completion], [problem])[0]
-    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error says nothing of the form
+    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error says nothing about the form
         return None
     reason = verdict.detail.get("reason")
     return f"{completion!r}, is {verdict.outcome.value}{f' ({reason})' if reason else ''}"
 
 
 def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
-    """Why a gold program is not found when it is written as a prompt asks; None if it is. Nothing is run."""
+    """Why a gold program is not found in the form that a prompt asks for; None if it is found. Nothing is run."""
     program = cast("UnitTestVerifier", verifier).program_in
     expected = program(gold)
     completion = written_answer(prompt, expected)
@@ -181,7 +183,7 @@ def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem
 
 
 def gold_answer(problem: Problem) -> str | None:
-    """The text of a problem's gold answer, without a solution; None without a gold answer."""
+    """The text of a problem's gold answer, without a solution; None if there is no gold answer."""
     gold = problem.metadata.get("gold_completion")
     if isinstance(gold, str) and (not isinstance(problem.reference, str) or "difficulty" in problem.metadata):
         return gold
@@ -190,7 +192,7 @@ def gold_answer(problem: Problem) -> str | None:
 
 
 def _name_of(spec: object) -> str:
-    """The name of a verifier; empty for one without a name."""
+    """The name of a verifier; empty if it has no name."""
     name = spec[0] if isinstance(spec, tuple) else spec
     if is_verifier_file(name):
         _, content = verifier_record(name, {})
@@ -199,7 +201,7 @@ def _name_of(spec: object) -> str:
 
 
 def _objection(name: str, verifier: Verifier, problems: Sequence[Problem]) -> str | None:
-    """The verifier's objection to the first reference, if it can't use the reference of any problem; otherwise None."""
+    """The verifier's objection to the first reference if it can't use any of the problems' references; otherwise None."""
     reasons = []
     for problem in problems:
         reason = _objection_to(name, verifier, problem)
@@ -223,7 +225,7 @@ def _objection_to(name: str, verifier: Verifier, problem: Problem) -> str | None
 
 
 def _would_start_processes(name: str, reference: object) -> bool:
-    """Whether the verifier takes references of this type, and would start processes to use it."""
+    """Whether the verifier takes references of this type, and would start processes to use this one."""
     if name == "unit_tests":
         from verifiers.unit_tests import DeferredTests, Tests
 

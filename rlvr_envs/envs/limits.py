@@ -17,13 +17,13 @@ from rlvr_envs.types import FixedActions
 from verifiers import InvalidArgumentError
 
 TOOL_TOKENS = 128
-"""The least default of `max_new_tokens` with tools."""
+"""The smallest default of `max_new_tokens` with tools."""
 _PROMPTS = 1000
-"""Number of problems whose prompts are looked at."""
+"""Number of problems whose prompts are examined."""
 
 
 def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
-    """Refuse limits under which no tool can be called and its answer used.
+    """Refuse limits under which the policy can't call a tool and use its answer.
 
     Raises:
         InvalidArgumentError: If the limits are too small.
@@ -51,22 +51,22 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
 
 
 def _shortest_call(rules: Rules, tools: Sequence[Tool]) -> tuple[str, int]:
-    """The shortest call of a tool in words, and a number of tokens that it takes at least."""
+    """The shortest call of a tool, described in words, and the minimum number of tokens that it takes."""
     if isinstance(rules.dialogue, PlainDialogue):
         text = rules.dialogue.shortest_call
         return f"the shortest call, {text!r},", len(rules.tokenizer.encode(text))
-    # Whatever the format, a call names the tool, something goes before the name, and something ends the turn.
+    # In every format a call names the tool, a mark precedes the name, and a mark ends the turn.
     name = min((tool.name for tool in tools), key=len)
     return f"the shortest call, of {name!r},", len(rules.tokenizer.encode(name)) + 2
 
 
 def check_summaries(streams: TokenStreams, after: int, request: int) -> None:
-    """Refuse limits under which a summary is asked for after no turn, or after every one.
+    """Refuse limits under which a summary is never requested, or is requested after every turn.
 
     Args:
         streams: The streams.
-        after: Number of tokens in view from which on a summary is asked for.
-        request: Number of tokens of the shortest answer that asks for one.
+        after: Number of tokens in view above which a summary is requested.
+        request: Number of tokens of the shortest answer that requests a summary.
 
     Raises:
         InvalidArgumentError: If the limits are too small.
@@ -97,13 +97,13 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
 
     Args:
         rules: The rules.
-        after: Number of tokens in view from which on results are dropped.
-        keep: Number of turns before the last one whose results stay.
+        after: Number of tokens in view above which results are dropped.
+        keep: Number of turns before the last turn that keep their results.
 
     Raises:
         InvalidArgumentError: If the limits are too small.
     """
-    least = keep + 3  # the first that has something to drop, and the turn that sees it dropped
+    least = keep + 3  # the first turn at which a result can be dropped, and the turn that no longer sees it
     if rules.max_turns is not None and rules.max_turns < least:
         raise InvalidArgumentError(
             f"max_turns must be at least {least} with drop_results_after, which keeps the results of the last {keep + 1} "
@@ -117,7 +117,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
 
 
 def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
-    """The smallest number of tokens in view that holds a dialogue, the request, and the room that is left for the next turn."""
+    """The smallest number of tokens in view with room for a dialogue, the request and the next turn."""
     for window in itertools.count(after + 1 + request):
         if room_for_reply(window - after - 1, window, rules.max_new_tokens - 1, rules.turn_tokens) >= request:
             return window
@@ -125,7 +125,7 @@ def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
 
 
 def _most_in_view(rules: Rules, needed: int) -> str:
-    """The limits that keep fewer tokens in view than needed, and how to change them."""
+    """Name the limits that keep fewer tokens in view than needed, and how to change them."""
     said = []
     if rules.max_context_tokens is not None and rules.max_context_tokens < needed:
         said.append(f"raise max_context_tokens from {rules.max_context_tokens} to {needed}")

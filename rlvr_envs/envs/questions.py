@@ -1,4 +1,4 @@
-"""Problems as a prompt asks them: in the words of a chat, or as models that are trained from nothing read them."""
+"""The form of questions: in the words of a chat, or in the short form for models trained from scratch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifiers import Problem
 
 
 class LongestProblem(Problem):
-    """Placeholder for the longest problem of a data set, as it is asked."""
+    """Placeholder for the longest problem of a data set, in the form in which the prompt asks it."""
 
 
 @dataclass(frozen=True)
@@ -23,25 +23,25 @@ class InWords:
     dataset: GeneratedDataset
 
     def __call__(self, problem: Problem) -> Problem:
-        """The problem with its question in words as the prompt."""
+        """The problem, with its question in words as the prompt."""
         if isinstance(problem, LongestProblem):
             return problem
         return dataclasses.replace(problem, prompt=self.dataset.in_words(problem))
 
     @property
     def extra_bytes(self) -> int:
-        """The number of UTF-8 bytes by which each question is longer in words than as a prompt."""
+        """The number of UTF-8 bytes by which each question is longer in words than in the short form."""
         first = self.dataset[0]
         return len(self.dataset.in_words(first).encode()) - len(str(first.prompt).encode())
 
 
 def question_in(dataset: Dataset, prompt: Prompt) -> Callable[[Problem], Problem] | None:
-    """Gives each problem as a prompt asks it: in words under a `ChatPrompt`; None if problems are asked as they are."""
+    """The function that puts problems in words for a `ChatPrompt`; None if problems are asked unchanged."""
     return InWords(dataset) if isinstance(dataset, GeneratedDataset) and isinstance(prompt, ChatPrompt) else None
 
 
 def longest_problem(dataset: Dataset, question: Callable[[Problem], Problem] | None) -> Problem | None:
-    """The longest problem that a data set may make, as it is asked; None if the data set does not say."""
+    """A placeholder as long as the longest question of a data set; None if the data set does not state its longest prompt."""
     bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
     if bytes_of_prompt is None:
         return None

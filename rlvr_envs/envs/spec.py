@@ -19,38 +19,38 @@ from verifiers import unknown_name
 
 _LEAST_CHAT_TOKENS = 256
 _WORDINESS = 8
-"""Expected length of a chat's turns, as a multiple of the length of the answer itself, with end tokens."""
+"""Expected length of a chat's turns, as a multiple of the length of the answer with its end tokens."""
 
 
 @dataclass(frozen=True)
 class TaskSpec:
-    """The definition of an id: the source of its problems, and the defaults of its environments."""
+    """The definition of an environment's id: the source of the problems, and the defaults of the settings."""
 
     load: Callable[..., Dataset]
-    """Loads the data set, given `split=` and the options below."""
+    """Loads the data set, given `split=` and the arguments in `data_options`."""
     sizes: Mapping[str, int]
     """The splits, with the number of problems of each."""
     source: str
-    """Source of the data, in words."""
+    """A description of the data's source, in words."""
     default_split: str = "train"
     other_splits: bool = False
     """Whether the options below may name a data set with other splits than `sizes`."""
     data_options: tuple[str, ...] = ()
-    """Further arguments of `load`."""
+    """Names of further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
     chat_verifier: tuple[str, Mapping[str, object]] | None = None
-    """The default verifier under a chat prompt, if `verifier` takes nothing but the answer itself."""
+    """The default verifier under a chat prompt, if `verifier` accepts nothing but the bare answer."""
     prompt: str | Prompt = "plain"
     chat_prompt: str | None = None
-    """Name of the prompt for models with a chat template; None for `prompt` if that is a chat, or else the chat prompt that
-    fits the verifier."""
+    """Name of the prompt for models with a chat template. None selects `prompt` if it is a chat, and otherwise the chat prompt
+    that fits the verifier."""
     max_new_tokens: int = 512
     chat_tokens: int = 0
-    """The smallest default of `max_new_tokens` under a chat prompt, for ids whose own default has no room for words."""
+    """The smallest default of `max_new_tokens` under a chat prompt, for ids whose own default leaves no room for words."""
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
-    """Gives, for a data set and a tokenizer, further defaults of `Rules` by name, `max_new_tokens` included;
-    `max_inserted_tokens` may be a function of that budget."""
+    """Returns, for a data set and a tokenizer, further defaults of `Rules` by name, including `max_new_tokens`.
+    `max_inserted_tokens` may be a function of `max_new_tokens`."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -73,11 +73,11 @@ class TaskSpec:
         return self.load(split=split, **options)
 
     def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
-        """Name and arguments of the default verifier of a data set: the one that its problems need, else the task's.
+        """Name and arguments of a data set's default verifier: the verifier that its problems need, else the task's.
 
         Args:
             dataset: The problems.
-            chat: Whether they are asked by a `ChatPrompt`.
+            chat: Whether a `ChatPrompt` asks them.
         """
         own = dataset.verifier if isinstance(dataset, ProblemDataset) else None
         return own or (self.chat_verifier if chat else None) or self.verifier
@@ -119,7 +119,7 @@ def procedural_task(
     chat_prompt: str | None = None,
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None,
 ) -> TaskSpec:
-    """Describe the task of a family of generated problems; its difficulty fields become arguments, `sizes` are by default."""
+    """Describe the task of a family of generated problems, whose difficulty fields become arguments; `sizes` are defaults."""
     names = tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split")
     return TaskSpec(
         load=dataset,
@@ -128,7 +128,7 @@ def procedural_task(
         data_options=names,
         verifier=dataset.verifier,
         chat_verifier=dataset.chat_verifier,
-        # The words of a game define how a move is written; it is no final answer.
+        # A game's rules in words define how a move is written; a move is not a final answer.
         chat_prompt=chat_prompt or ("boxed_chat" if rules is None else "chat"),
         max_new_tokens=max_new_tokens,
         chat_tokens=max(_LEAST_CHAT_TOKENS, _WORDINESS * max_new_tokens),

@@ -25,7 +25,7 @@ class StateDataset(Dataset, Protocol):
 
     @property
     def process(self) -> Process:
-        """The process of all problems together."""
+        """The process that contains the episodes of all problems."""
         ...
 
     @property
@@ -50,25 +50,25 @@ class StateDataset(Dataset, Protocol):
 class StateEnv(gymnasium.Env[np.int64, np.int64]):
     """The finite decision process behind a token environment.
 
-    It has the same problems, and plays each as the token environment does, with the same rewards, ends and chance events,
-    but observes the number of the state in place of tokens. The table of its transitions is `process`, and
-    `rlvr_envs.exact.state_mdp(env)` gives it as arrays.
+    It has the same problems as the token environment and plays each of them with the same rewards, ends and chance events, but
+    observations are state numbers instead of tokens. `process` is the table of transitions, and
+    `rlvr_envs.exact.state_mdp(env)` returns it as arrays.
 
     ## Action Space
     `Discrete(a)`: the actions, in the order of `process.actions`.
 
     ## Observation Space
-    `Discrete(s)`: the number of the state; `process.states` says how each is written.
+    `Discrete(s)`: the number of the state; `process.states` holds the text of each state.
 
     ## Starting State
     The start of a problem, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`.
 
     ## Episode End
-    Termination: as in the token environment. Truncation: `max_steps` actions were made without that.
+    Termination: as in the token environment. Truncation: `max_steps` actions were made without termination.
 
     ## Information
-    `reset` gives `problem_id` and `problem_index`. In bandits, `step` gives `regret`: how much more the best action earns in
-    expectation.
+    `reset` gives `problem_id` and `problem_index`. In bandits, `step` gives `regret`: the difference between the best action's
+    expected reward and that of the chosen action.
 
     ## Arguments
     `split`, `max_steps` (the `max_new_tokens` of the token environment), and the arguments of the data set.
@@ -122,11 +122,11 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
         """Start an episode.
 
         Args:
-            seed: Seed of the generator that draws problems, from now on.
+            seed: Seed of the generator that draws problems from now on.
             options: `{"problem": index}` chooses the problem; -1 draws it.
 
         Raises:
-            InvalidArgumentError: If the problem index is out of range or an option is unknown.
+            InvalidArgumentError: If the problem's index is out of range, or an option is unknown.
         """
         super().reset(seed=seed)
         check_options(options, {"problem"})
@@ -146,7 +146,7 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
-            InvalidArgumentError: If there is no such action.
+            InvalidArgumentError: If the action does not exist.
         """
         if self._state is None or self._over:
             raise ResetNeeded("call reset() before step(): there is no episode, or it has ended")

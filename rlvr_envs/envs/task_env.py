@@ -1,4 +1,4 @@
-"""`TaskEnv`: the environment of a `TaskSpec`, alone or as many streams at once."""
+"""`TaskEnv`: the environment of a `TaskSpec`, as one stream or as many streams at once."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ class TaskEnv(TokenEnv):
     """An environment with a registered id.
 
     ## Action Space
-    `Discrete(vocab_size)`: the id of the next token. If only fixed tokens are legal, the space holds and samples no others.
+    `Discrete(vocab_size)`: the id of the next token. If only fixed tokens are legal, the space holds and samples only these.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are
-    the prompt and all that followed it, the rest is 0; `l` is `max_prompt_tokens + max_new_tokens + max_inserted_tokens`, or
-    `max_context_tokens` if that is less.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are the
+    prompt and everything that followed it, and the rest is 0; `l` is `max_prompt_tokens + max_new_tokens +
+    max_inserted_tokens`, or `max_context_tokens` if that is less.
 
     ## Episode End
     Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
-    Truncation: `max_new_tokens` were produced without that, or the verifier broke; the two are never merged.
-    `max_episode_steps` of `gym.make` is Gymnasium's `TimeLimit`, which cuts an episode off without a verdict and has no
-    `step_many`: set `max_new_tokens`.
+    Truncation: `max_new_tokens` tokens were produced without termination, or the verifier failed. Termination and truncation
+    are never merged. Don't set `max_episode_steps` of `gym.make`, but `max_new_tokens`: Gymnasium's `TimeLimit` cuts an episode
+    off without a verdict and has no `step_many`.
 
     ## Information
-    `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token),
-    and at the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. With limited tokens both
+    `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token), and at
+    the end `problem_id`, `completion` (the decoded text that was judged) and `verdict`. If legal tokens are restricted, both
     give `action_mask`.
 
     ## Version History
@@ -48,8 +48,8 @@ class TaskEnv(TokenEnv):
         """Build `num_envs` streams as one native vector environment; see `TokenVectorEnv` for `copy`.
 
         Raises:
-            InvalidArgumentError: If the class overrides methods that the vector environment does not call; see `build` for
-                other errors.
+            InvalidArgumentError: If the class overrides methods that the vector environment does not call. For other errors,
+                see `build`.
         """
         overridden = [
             name for name in ("__init__", "reset", "step") if getattr(cls, name) is not getattr(TaskEnv, name)

@@ -1,4 +1,4 @@
-"""Games as episodes of several turns: an interaction, a verifier and rules made from a game's moves."""
+"""Games as episodes of several turns: an interaction, a verifier and rules, made from the function that defines a game."""
 
 from rlvr_envs.games.game import Game, GameInteraction, GameVerifier, Move, game_rules
 from rlvr_envs.games.in_a_row import InARow

@@ -1,4 +1,4 @@
-"""A game of one player is a function of the player's turns; everything else follows from it."""
+"""One-player games: a game is a function of the player's turns, from which the interaction, verifier and rules follow."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from verifiers.completion import move_in
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """The result of the last of some moves."""
+    """The result of the player's last move."""
 
     text: str
     """The reply to the player."""
     over: bool = False
     score: float = 0.0
-    """The score of the game once it is over, from 0 (lost) to 1 (won); another maker's game may go below and above."""
+    """The score of the game once it is over, from 0 (lost) to 1 (won); games of other libraries may exceed this range."""
     reward: float = 0.0
     """The immediate reward of the move if the game goes on."""
     won: bool | None = None
-    """Whether the game is won; None if a score of 1 means that."""
+    """Whether the game is won; None if a score of 1 means a win."""
 
 
 class Game(Protocol):
-    """The rules of a game; picklable, and pure."""
+    """The rules of a game, as a pure and picklable function."""
 
     def __call__(self, reference: Any, moves: Sequence[str]) -> Move:
         """Return the result of the last of the player's moves.
@@ -46,11 +46,11 @@ class GameInteraction:
 
     game: Game
     whole: bool = False
-    """Whether the game finds the move in a turn by itself, and so gets the whole turn."""
+    """Whether the game receives the whole text of a turn and finds the move in it by itself."""
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the game, the same in every process."""
+        """A text that identifies the game and is the same in every process."""
         return f"{self.game.__module__}:{getattr(self.game, '__qualname__', type(self.game).__qualname__)}"
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply:
@@ -62,12 +62,12 @@ class GameInteraction:
 
 @dataclass(frozen=True)
 class GameVerifier:
-    """Scores a game by playing it again: won is correct, lost or never finished is not, any other score is one."""
+    """Scores a game by replaying it: won is correct, lost or unfinished is incorrect, any other result gets its score."""
 
     game: Game
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Judge the dialogue that a completion ends."""
+        """Judge the dialogue that ends with the completion."""
         dialogue = without_summaries(dialogue_of(completion))
         moves = [move_in(message.content) for message in dialogue if message.role == "assistant"]
         return verdict_of(self.game(problem.reference, moves), moves)
@@ -83,11 +83,12 @@ def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:
 
 
 def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[Any, object], Mapping[str, Any]]:
-    """Give the rules of a game's environments.
+    """Make the function that returns the rules of a game's environments.
 
     Args:
         game: The game.
-        room: Returns, for a data set, the bytes that a player needs for a game, and the maximum for the replies.
+        room: Returns, for a data set, the number of bytes that a player needs for a game, and the maximum number for the
+            replies.
     """
 
     def rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Games of placing marks until so many are in a row, such as tic-tac-toe and connect four, and players of them."""
+"""Games of placing marks until a given number is in a row, such as tic-tac-toe and connect four, and their players."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from verifiers import InvalidArgumentError
 
 MAX_SOLVED_CELLS = 16
-"""Boards with more cells have too many positions to be solved."""
+"""Maximum number of cells of a board that is solved; larger boards have too many positions."""
 
 
 @dataclass(frozen=True)
 class InARow:
-    """A board on which two sides mark cells in turn; the first who has `connect` in a row, column or diagonal wins.
+    """A board on which two sides mark cells in turn; the first side with `connect` marks in a row, column or diagonal wins.
 
-    A move is a number from 1: of a cell, row by row, or if marks drop, of a column, in which the lowest free cell is marked.
-    A position is the moves so far.
+    A move is the number of a cell, counted row by row from 1; if marks drop, it is the number of a column, and the lowest free
+    cell of this column is marked. A position is given by the moves so far.
     """
 
     name: str
@@ -30,7 +30,7 @@ class InARow:
 
     @property
     def moves(self) -> int:
-        """The greatest number of a move."""
+        """The largest number that a move can have."""
         return self.columns if self.drops else self.columns * self.rows
 
     def legal(self, played: Sequence[int]) -> list[int]:
@@ -38,19 +38,19 @@ class InARow:
         return _legal(self, *self.marks(played))
 
     def outcome(self, played: Sequence[int]) -> float | None:
-        """The score of the side that moved first: 1, 0, or 1/2 for a draw; None while the game goes on."""
+        """The score of the side that moved first: 1 for a win, 0 for a loss, 1/2 for a draw; None while the game goes on."""
         worth = _over(self, *self.marks(played))
         return worth if worth is None or len(played) % 2 == 0 else 1 - worth
 
     def marks(self, played: Sequence[int]) -> tuple[int, int]:
-        """The cells of the side to move, and those of the other, each as the bits of a number."""
+        """The cells of the side to move and those of the other side, each as the bits of a number."""
         sides = (0, 0)
         for move in played:
             sides = (sides[1], sides[0] | _bit(self, sides[0] | sides[1], move))
         return sides
 
     def draw(self, played: Sequence[int]) -> str:
-        """The board as text, with `X` for the side that moved first and `O` for the other."""
+        """The board as text, with `X` for the side that moved first and `O` for the other side."""
         first, second = self.marks(played) if len(played) % 2 == 0 else self.marks(played)[::-1]
         cells = ["X" if first >> at & 1 else "O" if second >> at & 1 else "." for at in range(self.columns * self.rows)]
         rows = [" ".join(cells[at : at + self.columns]) for at in range(0, len(cells), self.columns)]
@@ -60,7 +60,7 @@ class InARow:
         """The best moves for the side to move, if both sides play optimally.
 
         Raises:
-            InvalidArgumentError: If the board is too large for that.
+            InvalidArgumentError: If the board is too large to be solved.
         """
         if self.columns * self.rows > MAX_SOLVED_CELLS:
             raise InvalidArgumentError(
@@ -92,7 +92,7 @@ def _legal(board: InARow, mine: int, theirs: int) -> list[int]:
 
 
 def _over(board: InARow, mine: int, theirs: int) -> float | None:
-    """The value of a final position for the side to move; only the other side can have just won."""
+    """The value of a final position for the side to move; only the other side can have just won. None if the game goes on."""
     if any(theirs & line == line for line in _lines(board)):
         return 0.0
     return 0.5 if (mine | theirs).bit_count() == board.columns * board.rows else None
@@ -100,7 +100,7 @@ def _over(board: InARow, mine: int, theirs: int) -> float | None:
 
 @functools.cache
 def _lines(board: InARow) -> tuple[int, ...]:
-    """The cells of every line that wins, each as bits."""
+    """The winning lines, each as the bits of its cells."""
     lines = []
     for row in range(board.rows):
         for column in range(board.columns):
@@ -126,12 +126,12 @@ def _value(board: InARow, mine: int, theirs: int) -> float:
 
 
 def random_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """Any legal move."""
+    """Return any legal move."""
     return int(rng.choice(board.legal(played)))
 
 
 def greedy_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """A move that wins at once, else one that would win for the other side, else any."""
+    """Return a move that wins at once, else one with which the other side would win, else any legal move."""
     mine, theirs = board.marks(played)
     legal = board.legal(played)
     for side, other in ((mine, theirs), (theirs, mine)):
@@ -142,5 +142,5 @@ def greedy_move(board: InARow, played: Sequence[int], rng: np.random.Generator) 
 
 
 def optimal_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """One of the best moves."""
+    """Return one of the best moves."""
     return int(rng.choice(board.best(played)))

@@ -15,19 +15,19 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import InvalidArgumentError, Problem, unknown_name
 
 _SEEDS = 2**62
-"""Seeds of an opponent's random choices, which also determine the opening."""
+"""Number of seeds; a seed determines the opponent's random choices and the opening."""
 
 
 @dataclass(frozen=True)
 class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
-    """Games that begin after some moves, with a seed for the opponent's random choices.
+    """Games that begin after some random moves, with a seed for the opponent's random choices.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"` or `"optimal"`.
-        opening: Maximum number of random moves before the policy's first.
+        opening: Maximum number of random moves before the policy's first move.
     """
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]] = ("rlvr_envs.games:TwoSidedVerifier", {})
@@ -55,7 +55,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
     def _check_difficulty(self) -> None:
         board = self.board
-        if self.opponent not in list(OPPONENTS):  # equality: what comes may not be hashable
+        if self.opponent not in list(OPPONENTS):  # compared by equality, since the argument may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         cells = board.columns * board.rows
         if self.opponent == "optimal" and cells > MAX_SOLVED_CELLS:
@@ -67,7 +67,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
             raise InvalidArgumentError(
                 f"nobody can have {board.connect} in a row on a board of {board.columns} x {board.rows}: lower connect"
             )
-        # So early nobody can have won.
+        # With so few moves, nobody can have won.
         require_whole("opening", self.opening, 0, min(2 * board.connect - 2, cells - 1))
 
     @property
@@ -85,7 +85,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game, and its first moves, in words."""
         opening: Any = problem.reference
         return question_of(*opening[:2])
 
@@ -95,7 +95,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
 
 def in_a_row_rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:
-    """The rules of such an environment: its opponent, and room for the longest game."""
+    """The rules of such an environment: the opponent, and token limits with room for the longest game."""
     board = dataset.board
     turns = (board.columns * board.rows + 1) // 2
     return {

@@ -1,4 +1,4 @@
-"""Games of two sides: the policy takes one, and an opponent (a script, another policy or a person) the other."""
+"""Games of two sides: the policy plays one, and an opponent (a script, another policy or a person) plays the other."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _NO_MOVE = "no move"
 
 
 class Start(NamedTuple):
-    """The position in which the policy's side of a game begins."""
+    """The position in which the policy begins to play its side."""
 
     board: InARow
     opening: tuple[int, ...]
-    """The moves before the policy's first, of both sides in turn."""
+    """The moves before the policy's first move, of both sides in turn."""
     seed: int
     """The seed of an opponent's random choices."""
 
 
 @dataclass(frozen=True)
 class Seat:
-    """A game as seen by the side to move, in the way in which a policy sees its episode."""
+    """A game as seen by the side to move, in the form in which a policy sees its episode."""
 
     start: Start
     """The position in which this side began."""
     moves: tuple[int, ...] = ()
-    """The moves since, of this side and the other in turn."""
+    """The moves since the start, of this side and the other in turn."""
 
     @property
     def prompt(self) -> str:
@@ -57,7 +57,7 @@ class Seat:
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """The messages of this side and the other since, in turn."""
+        """The messages of this side and the other since the start, in turn."""
         return tuple(
             Message("assistant", str(move)) if at % 2 == 0 else Message("user", told(str(move)))
             for at, move in enumerate(self.moves)
@@ -65,21 +65,21 @@ class Seat:
 
     @property
     def chance(self) -> object:
-        """The data that seeds the sampling of a policy in this seat."""
+        """The data from which the sampling of a policy in this seat is seeded."""
         return self.start.seed, self.played
 
 
 class Opponent(Protocol):
-    """Takes the other side of a game; a pure function, which may be called from several threads at once."""
+    """Plays the other side of a game; a pure function that may be called from several threads at once."""
 
     def __call__(self, seat: Seat) -> str:
-        """Return the next move, which is the last number in the text; anything but a legal move loses the game."""
+        """Return a text whose last number is the next move; anything but a legal move loses the game."""
         ...
 
 
 @dataclass(frozen=True)
 class ScriptedOpponent:
-    """Moves by a rule, with random choices seeded by the problem's seed and the number of moves."""
+    """Moves by a rule, whose random choices are seeded by the problem's seed and the number of moves."""
 
     rule: Callable[[InARow, Sequence[int], np.random.Generator], int]
 
@@ -96,7 +96,8 @@ OPPONENTS: Mapping[str, ScriptedOpponent] = MappingProxyType(
         "optimal": ScriptedOpponent(optimal_move),
     }
 )
-"""The scripted opponents: any legal move; one that wins or keeps the other side from winning at once; one of the best."""
+"""The scripted opponents: `random` makes any legal move; `greedy` a move that wins at once or prevents such a win of the other
+side, if there is one; `optimal` one of the best moves."""
 
 
 def prompt_of(board: InARow, opening: Sequence[int]) -> str:
@@ -105,7 +106,7 @@ def prompt_of(board: InARow, opening: Sequence[int]) -> str:
 
 
 def question_of(board: InARow, opening: Sequence[int]) -> str:
-    """The rules of the game in words, and the moves before a side's first."""
+    """The rules of the game in words, and the moves before a side's first move."""
     where = (
         f"A move is the number of a column, from 1 to {board.moves}, in which your mark drops to the lowest free cell"
         if board.drops
@@ -120,23 +121,23 @@ def question_of(board: InARow, opening: Sequence[int]) -> str:
 
 
 def told(text: str) -> str:
-    """A reply of the other side, as it is appended."""
+    """The other side's reply, in the form in which it is appended."""
     return f"\n{text}\n"
 
 
 @dataclass(frozen=True)
 class TwoSidedInteraction:
-    """Answers each move of the policy with one of an opponent.
+    """Answers each move of the policy with a move of the opponent.
 
     Args:
-        opponent: The player of the other side.
+        opponent: Plays the other side.
     """
 
     opponent: Opponent
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the opponent, the same in every process."""
+        """A text that identifies the opponent and is the same in every process."""
         rule = getattr(self.opponent, "rule", self.opponent)
         named = rule if hasattr(rule, "__qualname__") else type(rule)
         return f"{named.__module__}:{named.__qualname__}"
@@ -145,7 +146,7 @@ class TwoSidedInteraction:
         """Check that a problem is a game of two sides.
 
         Raises:
-            InvalidArgumentError: If it is not.
+            InvalidArgumentError: If the problem is not such a game.
         """
         reference = problem.reference
         if not isinstance(reference, tuple | list) or len(reference) != 3 or not isinstance(reference[0], InARow):
@@ -171,10 +172,10 @@ class TwoSidedInteraction:
 
 @dataclass(frozen=True)
 class TwoSidedVerifier:
-    """Scores a game by following it, the opponent's moves as they were made: 1 for one that is won, 1/2 for a draw."""
+    """Scores a game by replaying both sides' moves: 1 for a win, 1/2 for a draw, 0 for a loss."""
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Judge the dialogue that a completion ends."""
+        """Judge the dialogue that ends with the completion."""
         said = without_summaries(dialogue_of(completion))
         after = _follow(_start(problem), said)
         return verdict_of(after, [message.content for message in said if message.role == "assistant"])
@@ -182,10 +183,10 @@ class TwoSidedVerifier:
 
 @dataclass(frozen=True, slots=True)
 class _Followed(Move):
-    """The result of the last of both sides' moves."""
+    """The result of the last move, of either side."""
 
     moves: tuple[int, ...] = ()
-    """The moves since the policy's first."""
+    """The moves from the policy's first move on."""
 
 
 def _start(problem: Problem) -> Start:
@@ -194,7 +195,7 @@ def _start(problem: Problem) -> Start:
 
 
 def _follow(start: Start, said: Sequence[Message]) -> _Followed:
-    """Play a game again from the turns of both sides."""
+    """Replay a game from the turns of both sides."""
     moves: list[int] = []
     for message in said:
         own = message.role == "assistant"
@@ -216,6 +217,6 @@ _ENDINGS = {1.0: "won", 0.5: "draw", 0.0: "lost"}
 def _legal_move(board: InARow, played: Sequence[int], text: str) -> int | None:
     """The move in a text; None if it contains no legal move."""
     numbers = _NUMBER.findall(text)
-    # More digits than any move has need not be read as a number.
+    # A number with more digits than any move is cut before it is converted.
     move = int(numbers[-1][:9]) if numbers else 0
     return move if move in board.legal(played) else None

@@ -63,11 +63,11 @@ def _by_length() -> Mapping[int, tuple[str, ...]]:
 
 
 WORDS = _by_length()
-"""Words of the letters a to z, by their number of letters, in alphabetical order."""
+"""The words by number of letters, each group in alphabetical order; all letters are from a to z."""
 
 
 class SecretWord(NamedTuple):
-    """A word to be found, and the number of tries."""
+    """A word to be guessed, and the number of tries."""
 
     word: str
     tries: int
@@ -75,13 +75,13 @@ class SecretWord(NamedTuple):
 
 @dataclass(frozen=True)
 class WordDataset(ProceduralDataset[str]):
-    """Words to be found.
+    """Words to be guessed.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Letters of the word, 4 to 7.
+        length: Number of letters of the word, from 4 to 7.
     """
 
     hidden: ClassVar[bool] = True

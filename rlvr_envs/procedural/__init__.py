@@ -1,6 +1,7 @@
-"""Problems made by programs: no download, any number of them, disjoint train and test splits.
+"""Generated problems: any number of them, without a download, in disjoint train and test splits.
 
-A family is a file in `rlvr_envs.tasks`; the code shared by all of them, a verifier, and the texts of `Instructions` are here.
+Each family is a file in `rlvr_envs.tasks`. This package holds the families' shared code, a verifier, and the texts of
+`Instructions`.
 """
 
 from rlvr_envs.procedural.base import ProceduralDataset

@@ -19,13 +19,15 @@ from verifiers import AtLeast, InvalidArgumentError, Problem, check_types, unkno
 SPLITS = ("train", "test")
 DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
 TEST_FRACTION = 10
-"""One in this many contents belongs to the test split."""
+"""One content out of this number belongs to the test split."""
 MOST_BY_DEFAULT = 10_000
-"""Default size if distinct problems are found by a scan: 0.05 to 0.2 s on one core."""
+"""Default size if distinct problems have to be found by a scan, which then takes 0.05 to 0.2 s on one core."""
 _FOR_EACH = {"train": 4, "test": 40}
-"""Number of questions for each problem, so that more than enough belong to the split: nine in ten, and one in ten."""
+"""Number of questions needed for each problem, so that more than enough belong to the split; nine in ten questions belong to
+train, one in ten to test."""
 _PLACES = {"train": 20, "test": 2_000}
-"""Places of an index in a `DividedOrder`: that none belongs to the split has a probability of 1e-20 and 1e-91."""
+"""Places of an index in a `DividedOrder`; with a probability of 1e-20 for train and 1e-91 for test, none belongs to the
+split."""
 
 DIGITS = "0123456789"
 
@@ -39,13 +41,13 @@ class GeneratedProblem:
     prompt: str
     reference: object
     gold_completion: str | None
-    """None if no completion of one turn is right whatever the environment answers."""
+    """None if no completion of one turn is right for all answers of the environment."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class ProblemShape:
-    """Description of the problems of one difficulty; the properties of `ProceduralDataset` explain each field."""
+    """Description of the problems of one difficulty; the properties of `ProceduralDataset` explain the fields."""
 
     difficulty: str
     max_prompt_bytes: int
@@ -56,9 +58,9 @@ class ProblemShape:
 
 @dataclass(frozen=True)
 class GeneratedDataset(abc.ABC):
-    """Problems of one split, each made when it is asked for.
+    """Problems of one split, each made on request.
 
-    A data set defines its name, `__len__` and `_problem_at`.
+    A subclass defines `name`, `__len__` and `_problem_at`.
 
     Args:
         split: `"train"` or `"test"`.
@@ -68,7 +70,7 @@ class GeneratedDataset(abc.ABC):
     """
 
     name: ClassVar[str]
-    """The family's name, first part of its problems' ids."""
+    """The family's name, which is the first part of the problems' ids."""
 
     split: str = "train"
 
@@ -77,7 +79,7 @@ class GeneratedDataset(abc.ABC):
             raise unknown_name("split", str(self.split), SPLITS)
         check_types(self)
         for name, value in dict(vars(self)).items():
-            if isinstance(value, np.integer):  # whose powers overflow
+            if isinstance(value, np.integer):  # NumPy's integers overflow
                 object.__setattr__(self, name, int(value))
 
     @abc.abstractmethod
@@ -85,15 +87,15 @@ class GeneratedDataset(abc.ABC):
         """Count the problems."""
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem for a chat: in words, with the rules of a game. By default the prompt itself.
+        """The question of a problem for a chat: in words, with the rules of a game; by default the prompt itself.
 
-        It is longer than the prompt by the same number of bytes for every problem of the data set.
+        For every problem of the data set, the question is longer than the prompt by the same number of bytes.
         """
         return str(problem.prompt)
 
     @property
     def distinct(self) -> int | None:
-        """Number of different problems: all of them; None if that is not known before they are made."""
+        """Number of different problems, here all of them; None if the number is unknown before the problems are made."""
         return len(self)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -116,14 +118,14 @@ class GeneratedDataset(abc.ABC):
 
 
 class SeededDataset(GeneratedDataset):
-    """Any number of generated problems, which follow from a seed. Subclasses make fields of both, in their own order."""
+    """Any number of problems, generated from a seed. Subclasses define the fields `seed` and `size`, in their own order."""
 
     sizes: ClassVar[Mapping[str, int]] = DEFAULT_SIZES
 
     seed: Annotated[int, AtLeast(0)]
     """Seed of the whole data set, at least 0."""
     size: Annotated[int | None, AtLeast(1)]
-    """Number of problems; None for the split's number in `sizes`."""
+    """Number of problems; None means the split's number in `sizes`."""
 
     def __len__(self) -> int:
         return self.sizes[self.split] if self.size is None else self.size
@@ -131,33 +133,34 @@ class SeededDataset(GeneratedDataset):
 
 @dataclass(frozen=True)
 class ProceduralDataset(SeededDataset, Generic[ContentT]):
-    """Generated problems, each a pure function of family, difficulty, split, seed and index.
+    """Generated problems; each is a pure function of family, difficulty, split, seed and index.
 
-    The splits are disjoint by construction, whatever the seeds and difficulties: a stable hash of a problem's question decides
-    its split (one content in ten belongs to `"test"`). A split holds each problem once: if there are fewer than the default
-    size, it has all of them.
+    The splits are disjoint by construction for all seeds and difficulties: a stable hash of a problem's question decides its
+    split (one content in ten belongs to `"test"`). A split holds each problem only once; if there are fewer problems than the
+    default size, the split has all of them.
 
     A family defines its name and its verifier, and implements `_describe`, `_space`, `_at`, `_key` and `_task`.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
-        size: Number of problems; by default 100 000 for train and 1 000 for test, or as many as there are. If the codes have to
-            be scanned, since they are few or several ask the same (see `rlvr_envs.procedural.order`), it is 10 000 for train.
+        size: Number of problems; by default 100 000 for train and 1 000 for test, or all problems if there are fewer. The
+            default for train is 10 000 if the codes have to be scanned, since they are few or several codes ask the same
+            question (see `rlvr_envs.procedural.order`).
 
     Raises:
         UnknownNameError: If the split is unknown.
-        InvalidArgumentError: If an argument is out of range, the split has fewer different problems than `size`, or no
-            content of this difficulty belongs to it.
+        InvalidArgumentError: If an argument is out of range, the split has fewer different problems than `size`, or no content
+            of this difficulty belongs to the split.
     """
 
     verifier: ClassVar[tuple[str, Mapping[str, object]]]
-    """The verifier that judges the answers, as the name and the arguments that `verifiers.make` takes."""
+    """The verifier that judges the answers, as a name and arguments for `verifiers.make`."""
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]] | None] = None
-    """The verifier that judges the answers of a chat, if `verifier` takes nothing but the answer itself."""
+    """The verifier that judges the answers of a chat, if `verifier` accepts nothing but the bare answer."""
     hidden: ClassVar[bool] = False
-    """Whether a prompt does not show everything that decides its episodes, such as a secret, so that problems with equal
-    prompts differ."""
+    """Whether prompts hide something that determines the episode, such as a secret, so that problems with equal prompts may
+    differ."""
 
     seed: Annotated[int, AtLeast(0)] = 0
     size: Annotated[int | None, AtLeast(1)] = None
@@ -195,17 +198,17 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
     @property
     def difficulty(self) -> str:
-        """The difficulty in words, different for different difficulties, such as `"2-digit"`."""
+        """The difficulty in words, such as `"2-digit"`; different difficulties have different words."""
         return self._format.difficulty
 
     @property
     def max_prompt_bytes(self) -> int:
-        """Upper bound of the length of every prompt of this difficulty, in UTF-8 bytes."""
+        """Upper bound on the length of every prompt of this difficulty, in UTF-8 bytes."""
         return self._format.max_prompt_bytes
 
     @property
     def max_answer_bytes(self) -> int:
-        """Upper bound of the length of every gold completion of this difficulty, in UTF-8 bytes."""
+        """Upper bound on the length of every gold completion of this difficulty, in UTF-8 bytes."""
         return self._format.max_answer_bytes
 
     @property
@@ -227,24 +230,24 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         """Describe the problems of this difficulty."""
 
     def _check_difficulty(self) -> None:
-        """Raise `InvalidArgumentError` if difficulty fields do not go together; bounds stand at the fields."""
+        """Raise `InvalidArgumentError` if difficulty fields contradict each other; the fields' types check their bounds."""
 
     @property
     @abc.abstractmethod
     def _space(self) -> int:
-        """Number of codes of this difficulty: a content is drawn by drawing one of them."""
+        """Number of codes of this difficulty; a content is drawn by drawing a code."""
 
     @abc.abstractmethod
     def _at(self, code: int) -> ContentT:
-        """Make the content of a code from 0 to `_space - 1`."""
+        """Make the content of a code, which is from 0 to `_space - 1`."""
 
     def _question(self, content: ContentT) -> Hashable | None:
-        """A key that is equal for contents that ask the same; None if no two codes do, as here."""
+        """A key that is equal for contents that ask the same question; None if no two codes do, as here."""
         return None
 
     @property
     def _least_questions(self) -> int:
-        """Number of different questions of this difficulty, or a lower bound; a family with `_question` defines its own."""
+        """Number of different questions of this difficulty, or a lower bound; families with `_question` define it."""
         return self._space
 
     @abc.abstractmethod
@@ -286,7 +289,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         return code if question is None else question
 
     def __getstate__(self) -> dict[str, object]:
-        """The fields, without the order, which data sets of equal fields share."""
+        """The fields, without the order, which data sets with equal fields share."""
         return {name: value for name, value in self.__dict__.items() if name != "_order"}
 
     @property
@@ -297,7 +300,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
 @functools.lru_cache(maxsize=64)
 def _shared_order(dataset: ProceduralDataset[Any]) -> Order:
-    """The order of a data set without a size, kept since it may have gone through many codes."""
+    """The order of a data set without a size; it is cached, since the search may have gone through many codes."""
     return dataset._make_order()
 
 
@@ -307,10 +310,10 @@ def _split_of(family: str, key: object) -> str:
 
 
 def require_whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    """Check that an argument is an int of a range, both ends included.
+    """Check that an argument is an int within a range, including both ends.
 
     Raises:
-        InvalidArgumentError: If it is not.
+        InvalidArgumentError: If the argument is not such an int.
     """
     if type(value) is not int or value < low or (high is not None and value > high):
         limits = f"at least {low}" if high is None else f"from {low} to {high}"
@@ -323,7 +326,7 @@ def characters(*texts: str) -> str:
 
 
 def in_base(code: int, base: int, count: int) -> tuple[int, list[int]]:
-    """Split off the last `count` digits of a number in a base; return the rest, and the digits, the last first."""
+    """Split off the last `count` digits of a number in a base; return the rest, and the digits in reverse order."""
     digits = []
     for _ in range(count):
         code, digit = divmod(code, base)

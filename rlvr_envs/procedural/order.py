@@ -1,12 +1,12 @@
-"""The index of each problem of a difficulty: an order of the codes of its contents, in which each problem occurs once.
+"""The order of the problems of a difficulty: an order of their contents' codes in which each problem occurs once.
 
-A family numbers its contents: a code is a whole number below `space`, and every content has codes in proportion to its
-probability. A seed puts the codes in an order, and those whose content belongs to the split have the indices 0, 1, ...
+A family numbers its contents: a code is a whole number below `space`, and the number of codes of a content is proportional to
+its probability. A seed puts the codes in an order, and the codes whose content belongs to the split get the indices 0, 1, ...
 
-* `ScannedOrder` scans the codes one by one, as far as needed, and remembers the ones it took: for spaces of which a large part
-  may be wanted, and for families in which several codes ask the same.
-* `DividedOrder` gives each index codes of its own, so that any index is found at once: for large spaces in which no two codes
-  ask the same.
+* `ScannedOrder` scans the codes one by one, as far as needed, and remembers the codes that it took. It is for spaces of which a
+  large part may be needed, and for families in which several codes ask the same question.
+* `DividedOrder` gives each index its own codes, so that the code of any index is found at once. It is for large spaces in which
+  no two codes ask the same question.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ import numpy as np
 MOST_SCANNED = 2**21
 """Largest space that is put in order as a whole."""
 MOST_REPEATING = 2**17
-"""The same if several codes ask the same question; codes of a larger space are drawn at random."""
+"""Largest such space if several codes may ask the same question; codes of a larger space are drawn at random."""
 MAX_DRAWS = 20_000
-"""After this many codes without one in the split, the split counts as empty."""
+"""If none of this number of codes belongs to the split, the split counts as empty."""
 MOST_REPEATED = 100
-"""After this many draws in a row without a new question, the search ends: the questions that about one draw in twenty would
-still find are left out, since finding them takes many times the draws of all the rest."""
+"""After this number of draws in a row without a new question, the search ends. About one draw in twenty would still find a new
+question; these questions are left out, since finding them would take many times the draws of all others."""
 _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
@@ -38,23 +38,24 @@ class Order(Protocol):
     """The codes of a split, by index."""
 
     def code(self, index: int) -> int | None:
-        """Return the code that has an index; None if there are not as many."""
+        """Return the code of an index; None if there are fewer codes."""
         ...
 
     def count(self, limit: int) -> int:
-        """Count the indices that have a code, up to `limit`."""
+        """Return the number of indices that have a code, at most `limit`."""
         ...
 
 
 class ScannedOrder:
-    """The codes of a split, found in order as far as they are asked for.
+    """The codes of a split, found in order as far as they are needed.
 
     Args:
         space: Number of codes.
-        question: The question that a code asks, equal for equal questions; None if it does not belong to the split.
+        question: A key of the question that a code asks, equal for equal questions; None if the code does not belong to the
+            split.
         key: Seed of the order.
         repeats: Whether several codes may ask the same question.
-        assured: Number of indices that have a code for certain, and need not be counted.
+        assured: Number of indices that certainly have a code and need not be counted.
     """
 
     def __init__(
@@ -69,12 +70,12 @@ class ScannedOrder:
         self._lock = threading.Lock()
 
     def code(self, index: int) -> int | None:
-        """Return the code that has an index; None if there are not as many."""
+        """Return the code of an index; None if there are fewer codes."""
         self._find_all(index + 1)
         return self._codes[index] if index < len(self._codes) else None
 
     def count(self, limit: int) -> int:
-        """Count the indices that have a code, up to `limit`."""
+        """Return the number of indices that have a code, at most `limit`."""
         if limit <= self._assured:
             return limit
         self._find_all(limit)
@@ -86,7 +87,7 @@ class ScannedOrder:
                 pass
 
     def _find(self) -> bool:
-        """Find one more code, and return whether there was one."""
+        """Find one more code, and return whether one was found."""
         repeated = 0
         for code in itertools.islice(self._candidates, self._patience):
             question = self._question(code)
@@ -104,13 +105,13 @@ class ScannedOrder:
 
 
 class DividedOrder:
-    """The codes of a split, where index i takes the first that belongs to it of places i, i + n, i + 2 n, ... of a permutation.
+    """The codes of a split: index i gets the first code of the split among places i, i + n, i + 2 n, ... of a permutation.
 
     Args:
         space: Number of codes.
         belongs: Whether a code belongs to the split.
         key: Seed of the order.
-        places: Least number of places of an index: with so many, one that belongs to the split is all but certain.
+        places: Smallest number of places of an index; with this number, a code of the split is almost certainly among them.
     """
 
     def __init__(self, space: int, belongs: Callable[[int], bool], key: bytes, *, places: int) -> None:
@@ -118,7 +119,7 @@ class DividedOrder:
         self._indices = min(space // places, _MOST_INDICES)
 
     def code(self, index: int) -> int | None:
-        """Return the code that has an index; None if there are not as many."""
+        """Return the code of an index; None if there are fewer codes."""
         if index >= self._indices:
             return None
         last = min(self._space, self._indices * MAX_DRAWS)
@@ -126,15 +127,15 @@ class DividedOrder:
         return next(filter(self._belongs, codes), None)
 
     def count(self, limit: int) -> int:
-        """Count the indices that have a code, up to `limit`."""
+        """Return the number of indices that have a code, at most `limit`."""
         return min(self._indices, limit)
 
 
 def permuted(number: int, space: int, key: bytes) -> int:
     """A pseudo-random permutation of the numbers below `space`, one number at a time.
 
-    A Feistel network of four rounds (Luby and Rackoff 1988), repeated until its result is in range (cycle walking, Black and
-    Rogaway 2002).
+    It is a Feistel network of four rounds (Luby and Rackoff 1988), applied until its result is in range (cycle walking, Black
+    and Rogaway 2002).
     """
     half = (space.bit_length() + 1) // 2
     width, mask = (half + 7) // 8, (1 << half) - 1
@@ -156,7 +157,7 @@ def _shuffled(space: int, key: bytes) -> Iterator[int]:
 
 
 def _drawn(space: int, key: bytes) -> Iterator[int]:
-    """Random codes without end; 64 bits more than a code has make the remainder uniform."""
+    """Random codes without end; each comes from 64 bits more than a code has, which makes the remainder uniform."""
     generator, width = _generator(key), (space.bit_length() + 7) // 8 + 8
     while True:
         drawn = generator.bytes(_DRAWN * width)

@@ -1,6 +1,6 @@
-"""`PolynomialVerifier`: judges whether a polynomial is right, and in the required form.
+"""`PolynomialVerifier` judges whether a polynomial is right and in the required form.
 
-It is separate from the problems of `rlvr_envs.tasks.polynomial` because manifests of runs refer to it by this path.
+The verifier is separate from the problems in `rlvr_envs.tasks.polynomial` because manifests of runs refer to it by this path.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FACTORED = re.compile(rf"[+-]?(?:[0-9]+\*?)?{_LINEAR}(?:\*?{_LINEAR})*")
 def has_form(text: str, form: str) -> bool:
     r"""Whether a polynomial's text is a sum of monomials (`"expanded"`) or a product of linear factors (`"factored"`).
 
-    A whole number may stand before the factors. `x^2`, `x**2` and TeX's braces, `\left(` and product signs are read.
+    A whole number may precede the factors. `x^2`, `x**2`, and TeX's braces, `\left(` and product signs are understood.
     """
     for pattern, replacement in _NORMALISED:
         text = re.sub(pattern, replacement, text)
@@ -35,7 +35,7 @@ def has_form(text: str, form: str) -> bool:
 
 
 class PolynomialVerifier:
-    """The `"math"` verifier, which also asks for the form named by `metadata["form"]`: see `has_form`.
+    """The `"math"` verifier, which also requires the form named by `metadata["form"]`; see `has_form`.
 
     If only algebraic equality counted, copying the prompt would be correct.
     """

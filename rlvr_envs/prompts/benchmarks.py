@@ -1,4 +1,4 @@
-"""The prompts of published benchmarks: their usual layout, with examples of our own."""
+"""The prompts of published benchmarks, in their usual layout with our own examples."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _GSM8K_EXAMPLES = (
         "dollars. He has 150 - 74 = 76 dollars left and saves 76 / 2 = 38 dollars.\n#### 38",
     ),
 )
-"""Eight word problems with worked solutions, written for this package in the form of GSM8K's."""
+"""Eight word problems with worked solutions, written for this package in the form of GSM8K's problems."""
 
 GSM8K = TextPrompt(
     name="gsm8k_cot_8shot",
@@ -115,7 +115,7 @@ MATH = TextPrompt(
 
 
 def mbpp_text(text: str, asserts: Sequence[str], setup: str = "") -> str:
-    """The prompt of an MBPP problem: its description, then its set-up code if there is any, then its tests."""
+    """The prompt of an MBPP problem: the description, then the set-up code if there is any, then the tests."""
     tests = "\n".join([setup.replace("\r\n", "\n"), *asserts] if setup else asserts)
     return f"{text}\nYour code should pass these tests:\n\n{tests}"
 
@@ -160,7 +160,7 @@ _MBPP_EXAMPLES = (
         "    return merged",
     ),
 )
-"""Three programming tasks with tests and solutions, written for this package in the form of MBPP's."""
+"""Three programming tasks with tests and solutions, written for this package in the form of MBPP's tasks."""
 
 MBPP = TextPrompt(
     name="mbpp_3shot",

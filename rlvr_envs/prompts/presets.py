@@ -1,6 +1,6 @@
 """The named prompts, and `get_prompt`, which also takes templates and custom prompts.
 
-Prompts for many data sets are here, prompts of benchmarks in `rlvr_envs.prompts.benchmarks`.
+This module holds the prompts for many data sets; the prompts of benchmarks are in `rlvr_envs.prompts.benchmarks`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
         "sql": "sql_chat",
     }
 )
-"""The chat prompt for each verifier that reads the answer; for any other verifier it is `"chat"`."""
+"""The chat prompt for each verifier that expects an answer in its own form; for any other verifier it is `"chat"`."""
 PRESETS: Mapping[str, TextPrompt | ChatPrompt] = MappingProxyType(
     {prompt.name: prompt for prompt in (*_GENERAL, *benchmarks.PROMPTS)}
 )
@@ -86,10 +86,10 @@ def get_prompt(spec: str | Prompt) -> Prompt:
 
     Args:
         spec: A preset's name; a template with `{problem}` in it; the `module:attribute` of a prompt, such as
-            `my_prompts.py:CHAT`; or a prompt, returned as it is.
+            `my_prompts.py:CHAT`; or a prompt, returned unchanged.
 
     Raises:
-        UnknownNameError: If no preset has that name; the message offers the nearest.
+        UnknownNameError: If no preset has this name; the message suggests the nearest name.
         InvalidArgumentError: If a template has no `{problem}` or is not Unicode text, or `spec` has another type.
     """
     if not isinstance(spec, str):
@@ -132,5 +132,5 @@ def _is_unicode(text: str) -> bool:
 
 
 def _is_prompt(value: object) -> bool:
-    # A class has the attributes of its instances, so the protocol alone would let it through.
+    # A class has the attributes of its instances, so the protocol alone would accept it.
     return isinstance(value, Prompt) and not isinstance(value, type)

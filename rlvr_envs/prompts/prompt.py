@@ -1,4 +1,4 @@
-"""How a problem is put to the policy: text templates, few-shot examples, and chats."""
+"""Prompts that present a problem to the policy: text templates, few-shot examples, and chats."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PLACEHOLDER = "{problem}"
 ANSWER = "{answer}"
 """The placeholder of the answer in `answer_format`. All other braces are literal."""
 _FORMATS = {r"\boxed": r"\boxed{{answer}}", "<answer>": "<answer>{answer}</answer>", "####": "#### {answer}"}
-"""The answer formats that a template names, by the text that it then contains."""
+"""The answer formats that a template may ask for, by the text by which a template is recognised."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 """A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
@@ -29,17 +29,17 @@ class Prompt(Protocol):
 
     @property
     def name(self) -> str:
-        """The preset's name, `"custom"` for a custom prompt."""
+        """The preset's name; `"custom"` for a custom prompt."""
         ...
 
     @property
     def stop(self) -> tuple[str, ...]:
-        """The stop strings of this prompt: text that marks the end of the answer."""
+        """The stop strings of this prompt, which mark the end of the answer."""
         ...
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        """Hexadecimal sha256 over everything that shapes the text, including examples and stop strings."""
         ...
 
     def render(self, problem: Problem, chat_template: ChatTemplate | None = None) -> str:
@@ -47,7 +47,7 @@ class Prompt(Protocol):
 
         Args:
             problem: The problem to render.
-            chat_template: The tokenizer's chat template; None if it has none, for the plain form of `render_chat`.
+            chat_template: The tokenizer's chat template; None if it has none, which selects the plain form of `render_chat`.
         """
         ...
 
@@ -63,10 +63,10 @@ class Exemplar:
 
 
 def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | None) -> str:
-    r"""Render messages with a tokenizer's chat template, or without one in a plain form.
+    r"""Render messages with a tokenizer's chat template or, without a template, in a plain form.
 
-    The plain form is each message as `"User: <content>"` (or `"System: "`, `"Assistant: "`), separated by blank lines,
-    and `"Assistant:"` at the end: `"User: What is 2 + 2?\n\nAssistant:"`.
+    In the plain form each message is `"User: <content>"` (or `"System: "`, `"Assistant: "`), messages are separated by blank
+    lines, and `"Assistant:"` is at the end: `"User: What is 2 + 2?\n\nAssistant:"`.
     """
     if chat_template is not None:
         return chat_template(messages)
@@ -76,9 +76,9 @@ def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | Non
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """A text template, after examples in the same form if there are any.
+    """A text template, preceded by examples in the same form if there are any.
 
-    A problem that is a chat is rendered as one, with its last user message put through the template.
+    A problem that is a chat is rendered as a chat, with the template applied to its last user message.
 
     Raises:
         InvalidArgumentError: If the template has no `{problem}`.
@@ -89,17 +89,17 @@ class TextPrompt:
     exemplars: tuple[Exemplar, ...] = ()
     """Worked examples, each shown as the filled template followed by its answer."""
     before_answer: str = " "
-    """Text between the template and an example's answer, which the policy has to write itself."""
+    """Text between the template and an example's answer; for the problem, the policy has to write this text itself."""
     separator: str = "\n\n"
     """Text between two examples, and between the last example and the problem."""
     stop: tuple[str, ...] = ()
     """Default stop strings."""
     answer_format: str | None = None
-    """The form in which the answer is asked for, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
+    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
-    """Source of the format, in words."""
+    """The source of the format, in words."""
 
     def __post_init__(self) -> None:
         _check_template(self.template)
@@ -107,7 +107,7 @@ class TextPrompt:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        """Hexadecimal sha256 over everything that shapes the text, including examples and stop strings."""
         return _fingerprint(self)
 
     def render(self, problem: Problem, chat_template: ChatTemplate | None = None) -> str:
@@ -129,10 +129,10 @@ class TextPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A chat: an optional system message, examples as earlier turns if there are any, and the problem as user message.
+    """A chat: an optional system message, examples as earlier turns if there are any, and the problem as a user message.
 
-    A problem that is itself a chat keeps its messages; its last user message is put through the template, and its own
-    system message, if it starts with one, takes the place of `system`.
+    A problem that is itself a chat keeps its messages. The template is applied to its last user message, and its own system
+    message, if it starts with one, replaces `system`.
 
     Raises:
         InvalidArgumentError: If the template has no `{problem}`.
@@ -141,17 +141,17 @@ class ChatPrompt:
     template: str = PLACEHOLDER
     """The user message, with `{problem}` in it."""
     system: str | None = None
-    """The system message, None for none."""
+    """The system message; None if there is none."""
     exemplars: tuple[Exemplar, ...] = ()
-    """Worked examples, each a user message through the template and the assistant's answer."""
+    """Worked examples, each a user message made with the template and the assistant's answer."""
     stop: tuple[str, ...] = ("\n\nUser:",)
-    """Default stop strings; this one ends an answer in the plain form of `render_chat`, which has no end token."""
+    """Default stop strings; `"\\n\\nUser:"` ends an answer in the plain form of `render_chat`, which has no end token."""
     answer_format: str | None = None
-    """The form in which the answer is asked for, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
+    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
-    """Source of the format, in words."""
+    """The source of the format, in words."""
 
     def __post_init__(self) -> None:
         _check_template(self.template)
@@ -159,7 +159,7 @@ class ChatPrompt:
 
     @property
     def fingerprint(self) -> str:
-        """Hexadecimal sha256 over everything that shapes the text, examples and stop strings included."""
+        """Hexadecimal sha256 over everything that shapes the text, including examples and stop strings."""
         return _fingerprint(self)
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
@@ -204,7 +204,7 @@ def _check_answer_format(answer_format: str | None) -> None:
 
 
 def written_answer(prompt: Prompt, answer: str) -> str:
-    """An answer in the form that a prompt asks for, by `answer_format` or by its template."""
+    """An answer in the form that a prompt asks for in `answer_format` or in its template."""
     if not isinstance(prompt, TextPrompt | ChatPrompt):
         return answer
     named = (form for sign, form in _FORMATS.items() if sign in prompt.template)
@@ -212,7 +212,7 @@ def written_answer(prompt: Prompt, answer: str) -> str:
 
 
 def asked_form(prompt: Prompt) -> Form | None:
-    """The form of the marks that a prompt's `answer_format` asks for; None if it asks for none."""
+    """The form of the marks that a prompt's `answer_format` asks for; None if there are no marks."""
     answer_format = getattr(prompt, "answer_format", None)
     return form_of(answer_format.replace(ANSWER, "0")) if answer_format else None
 
@@ -224,7 +224,7 @@ def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:
 
 
 def _fill(template: str, text: str) -> str:
-    # Not str.format: problems and templates are full of literal braces.
+    # str.format is not used, since problems and templates are full of literal braces.
     return template.replace(PLACEHOLDER, text)
 
 

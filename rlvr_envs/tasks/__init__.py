@@ -1,11 +1,11 @@
-"""The environments that have an id.
+"""The environments that have an id of this package.
 
-Environments of published problems are rows of the tables here, such as `mathematics.toml`, which `benchmarks` makes into
-classes. Any other environment has a file: its data set, its prompt, and its class, in this order.
+Environments of published problems are rows of tables in this folder, such as `mathematics.toml`, from which `benchmarks` makes
+classes. Any other environment has a file, with its data set, its prompt and its class, in this order.
 
 Their shared code is in `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and `envs`, which makes
-an environment of a `TaskSpec`. These import nothing from here, so that imports run one way; `registration` imports from here
-and gives the classes their ids. A file loads when something in it is first used.
+an environment from a `TaskSpec`. These packages import nothing from `tasks`, so that imports run one way; `registration`
+imports from `tasks` and gives the classes their ids. A file loads when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ BENCHMARKS = {
 }
 """The table of each environment of published problems: `rlvr/GSM8K-v0` is the row `[GSM8K]` of `mathematics.toml`.
 
-Only the names of rows are read here, since every import of `rlvr_envs` waits for it.
+Only the names of rows are read here, since this code delays every import of `rlvr_envs`.
 """
 MADE = {
     "Addition": "addition",
@@ -86,9 +86,9 @@ MADE = {
     "BlackjackHand": "blackjack_hand",
     "Text": "text",
 }
-"""The modules of the environments whose problems are generated, or come from another library or from the user."""
+"""The module of each environment whose problems are generated, or come from another library or from the user."""
 WITH_STATES = ("GridWorld", "Maze", "Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand")
-"""Environments that also have a plain version with numbered states: `rlvr/MazeState-v0` is the class `MazeStateEnv` of
+"""Environments that also have a plain version with numbered states: `rlvr/MazeState-v0` is the class `MazeStateEnv` in
 `maze`."""
 
 __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -23,7 +23,7 @@ class Addition(ProceduralDataset[Summands]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        digits: Most digits of an operand, 1 to 100.
+        digits: Maximum number of digits of an operand, from 1 to 100.
     """
 
     name: ClassVar[str] = "addition"
@@ -52,7 +52,7 @@ class Addition(ProceduralDataset[Summands]):
         return sorted(content)
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         return f"What is {str(problem.prompt).removesuffix('=')}?"
 
     def _task(self, content: Summands) -> GeneratedProblem:
@@ -74,7 +74,8 @@ class AdditionEnv(TaskEnv):
     The sum's expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal sum and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
+    1 if the completion is the literal sum and nothing else, else 0. Under a chat prompt, the answer within the completion
+    counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:

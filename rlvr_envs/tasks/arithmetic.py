@@ -21,17 +21,17 @@ _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
 
 @dataclass(frozen=True)
 class Arithmetic(ProceduralDataset[ExpressionTree]):
-    """Evaluate an expression over `+`, `-`, `*` and parentheses; no more of these than the meaning needs.
+    """Evaluate an expression with `+`, `-`, `*` and only the necessary parentheses.
 
-    Expressions that differ by the order of terms and factors belong to the same split. The answer is the literal value,
+    Expressions that differ only in the order of terms and factors belong to the same split. The answer is the literal value,
     with `-` in front if it is negative: an expression is never accepted.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        depth: Operations on the longest way from the outermost operation to a number, 1 to 6.
-        digits: Most digits of a number, 1 to 9; numbers are drawn uniformly from 0 to `10**digits - 1`.
+        depth: Number of operations on the longest path from the outermost operation to a number, from 1 to 6.
+        digits: Maximum number of digits of a number, from 1 to 9; numbers are drawn uniformly from 0 to `10**digits - 1`.
     """
 
     name: ClassVar[str] = "arithmetic"
@@ -43,7 +43,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     def _describe(self) -> ProblemShape:
         numbers = 2**self.depth
-        parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the numbers - 1 operations but the outermost
+        parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the `numbers - 1` operations except the outermost
         # The value is largest in size if every operation is a product.
         largest = (10**self.digits - 1) ** numbers
         return ProblemShape(
@@ -60,9 +60,10 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @functools.cached_property
     def _spaces(self) -> list[int]:
-        """The number of codes by depth: a sign, a side, the other operand's depth, and both operands.
+        """The number of codes by depth; a code combines a sign, a side, the other operand's depth, and both operands.
 
-        The other operand, however deep, has as many codes as the deeper one: the number of its own is a divisor of that.
+        The other operand gets as many codes as the deeper operand, whatever its depth; its own number of codes divides this
+        number.
         """
         spaces = [10**self.digits]
         for depth in range(1, self.depth + 1):
@@ -88,7 +89,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of expressions that are full trees, whose texts differ by a number or by a sign."""
+        """Number of expressions that are full trees; their texts differ in a number or a sign."""
         numbers = 2**self.depth
         return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
 
@@ -96,7 +97,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
         return _sum_key(content)
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         return f"What is the value of {str(problem.prompt).removesuffix('=')}?"
 
     def _task(self, content: ExpressionTree) -> GeneratedProblem:
@@ -112,7 +113,7 @@ def _value(expression: ExpressionTree) -> int:
 
 
 def _sum_key(expression: ExpressionTree) -> object:
-    """The signed terms of a sum in sorted order, so that one text, or one up to order, has one key."""
+    """The signed terms of a sum, sorted, so that expressions that are equal up to the order of terms have the same key."""
     return sorted(((sign, _product_key(term)) for sign, term in _terms(expression, 1)), key=repr)
 
 
@@ -141,7 +142,7 @@ def _text(expression: ExpressionTree) -> str:
         return str(expression)
     sign, left, right = expression
     binding = _PRECEDENCE[sign]
-    # Only `-` is not associative, so on its right side operands of its own precedence need parentheses.
+    # Only `-` is not associative, so right operands of the same precedence need parentheses.
     return _operand(left, binding) + sign + _operand(right, binding + (sign == "-"))
 
 
@@ -164,7 +165,7 @@ class ArithmeticEnv(TaskEnv):
     The expression, up to the equals sign.
 
     ## Reward
-    1 when the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer that it gives counts.
+    1 if the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer within it counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting

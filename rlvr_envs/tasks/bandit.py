@@ -26,11 +26,11 @@ MOST_PULLS = 100
 def bandit_process(
     contexts: Sequence[str], means: Sequence[Sequence[float]], rewards: Rewards, noise: float, pulls: int
 ) -> Process:
-    """The process of episodes of several pulls, all of one bandit.
+    """The process of episodes of one or several pulls of the same bandit.
 
-    The first states are the contexts, in which nothing was pulled yet. After pull t, the state shows t and, if rewards are 0
-    and 1, the pull's reward: `"0110 2=1"`. At the last two states an episode is over: its last pull was of a best arm, or of
-    another.
+    The first states are the contexts, in which no arm has been pulled yet. After pull t, the state shows t and, if rewards are
+    0 and 1, the pull's reward, such as `"0110 2=1"`. In the last two states the episode is over: the last pull was of a best
+    arm, or of another arm.
 
     Args:
         contexts: The text of each context.
@@ -67,7 +67,7 @@ def check_rewards(rewards: str, noise: float) -> None:
     """Check the distribution of rewards.
 
     Raises:
-        InvalidArgumentError: If there is noise, and rewards have none.
+        InvalidArgumentError: If `noise` is given for rewards that have no noise.
     """
     if rewards == "bernoulli" and noise != 1:
         raise InvalidArgumentError(
@@ -79,20 +79,20 @@ PULLS_IN_WORDS = (
     "Each arm pays at random, and some pay more on average than others. Number of pulls: {}. Each of your turns is the letter "
     "of an arm, alone. Which arm do you pull?"
 )
-"""The description of a bandit for a chat, with the number of pulls to be filled in."""
+"""The description of a bandit for a chat, in which the number of pulls is to be filled in."""
 
 
 @dataclass(frozen=True)
 class Bandit(ProcessDataset):
-    """Pulls of one bandit; a problem is one pull, or several, with luck of its own.
+    """Pulls of one bandit; a problem is one or several pulls, with its own chance events.
 
     Args:
-        split: `"train"` or `"test"`: the same bandit, other luck.
-        seed: Seed of the luck.
+        split: `"train"` or `"test"`: the same bandit, with different chance events.
+        seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit, from which its means are drawn.
-        means: The mean of each arm, in place of `instance`.
+        instance: Number of the bandit, which seeds the drawing of its means.
+        means: The mean of each arm, given instead of `instance`.
         rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
             distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
         noise: Standard deviation of normal rewards.
@@ -110,7 +110,7 @@ class Bandit(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """A state before the first pull, states between two pulls, and two at the end: see `bandit_process`."""
+        """A state before the first pull, states between two pulls, and two final states; see `bandit_process`."""
         return bandit_process([""], [self.arm_means], self.rewards, self.noise, self.pulls)
 
     @functools.cached_property
@@ -136,7 +136,7 @@ class Bandit(ProcessDataset):
         return tuple(map(float, self.means))
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of an episode."""
+        """The rules in words, and the start of the episode."""
         return f"Pull one of the arms {', '.join(self.process.actions)}. {PULLS_IN_WORDS.format(self.pulls)}"
 
     @property
@@ -151,11 +151,11 @@ class Bandit(ProcessDataset):
 
     @property
     def needed_actions(self) -> int:
-        """The number of pulls, without which no episode ends."""
+        """The number of pulls after which an episode ends, and not before."""
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm in every pull, the first of several."""
+        """The best arm for every pull; if several arms are best, the first of them."""
         means = self.arm_means
         return self.process.actions[means.index(max(means))] * self.pulls
 
@@ -165,14 +165,14 @@ def _other_arms(means: Sequence[float], arms: object) -> InvalidArgumentError:
 
 
 def _check_arms(options: Mapping[str, Any]) -> None:
-    """Refuse a number of arms that contradicts the means, even the default, which looks omitted to the data set."""
+    """Refuse a number of arms that contradicts the means, even the default number, which the data set takes as omitted."""
     means = options.get("means")
     if isinstance(means, tuple) and options.get("arms", len(means)) != len(means):
         raise _other_arms(means, options["arms"])
 
 
 def load_bandit(**options: Any) -> Bandit:
-    """The data set of the arguments of an environment.
+    """Make the data set from the arguments of an environment.
 
     Raises:
         InvalidArgumentError: If arguments are out of range, or contradict each other.
@@ -187,62 +187,62 @@ class BanditEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Choose an arm. A problem is one pull, or several with `pulls`; all problems are pulls of the same bandit, so that learning
-    from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` are the arms' means;
-    the best expected return is the highest of them, times the number of pulls.
+    Choose an arm. A problem is one pull, or several pulls if `pulls` is set. All problems are pulls of the same bandit, so that
+    learning from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` holds the
+    arms' means; the best expected return is the highest mean times the number of pulls.
 
-    Each of several pulls is answered with its number and, if rewards are 0 and 1, its reward, such as `2=1:`. Normal rewards
-    are paid but not shown.
+    If there are several pulls, each is answered with its number and, if rewards are 0 and 1, its reward, such as `2=1:`. Normal
+    rewards are given but not shown.
 
     ## Action Space
-    The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
-    from 1 on.
+    The tokens of the arms `a`, `b`, `c` and so on; no other token is legal. With the default tokenizer `"char"` these are the
+    tokens from 1 on.
 
     ## Starting State
-    `:`, always: the arms have no visible difference.
+    Always `:`, since there is no visible difference between the arms.
 
     ## Reward
-    The arm's reward: 1 with the probability that is its mean, else 0; or normally distributed around its mean. It is drawn
-    from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one of
-    the best, whatever its reward was.
+    The arm's reward: 1 with a probability equal to the arm's mean, else 0; or normally distributed around the mean. It is drawn
+    from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last arm pulled is one of the
+    best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
 
     ## Information
-    `info["verdict"].detail["regret"]` is the best arm's mean less that of the arm pulled, summed over the episode's pulls.
+    `info["verdict"].detail["regret"]` is the best arm's mean minus the pulled arm's mean, summed over the episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0: which means are drawn),
-    `means` (such as `(0.2, 0.8)`, in place of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of
-    normal rewards), `seed` (of the luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
-    `max_new_tokens=pulls`, and it can't be less.
+    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0; selects which means are
+    drawn), `means` (such as `(0.2, 0.8)`, instead of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise`
+    (1; for normal rewards), `seed` (of the chance events) and `size` of the data set. Defaults: `split="train"`,
+    `tokenizer="char"`, `max_new_tokens=pulls`, which is also the minimum.
 
-    Agents with a table (`rlvr train ucb1`, `q-learning`, ...) play `rlvr/BanditState-v0`, which has numbers in place of tokens.
+    Agents with a table (`rlvr train ucb1`, `q-learning`, ...) play `rlvr/BanditState-v0`, which has numbers instead of tokens.
     It takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`, `size`), `split`,
-    and `max_steps` in place of `max_new_tokens`, but none of `rlvr_envs.Settings`.
+    and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = dataclasses.replace(process_task(Bandit), load=load_bandit)
 
 
 class BanditStateEnv(StateEnv):
-    """`rlvr/Bandit-v0` with numbers in place of tokens.
+    """`rlvr/Bandit-v0` with numbers instead of tokens.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems and rewards of `rlvr/Bandit-v0`. In state 0 nothing was pulled yet, and the last two states show whether the
-    last arm was a best one; if an episode has several pulls, the states between them are described in `process.states`.
+    The problems and rewards of `rlvr/Bandit-v0`. In state 0 no arm has been pulled yet, and the last two states show whether
+    the last arm was a best arm. If an episode has several pulls, `process.states` describes the states between them.
 
     ## Action Space
     0 to `arms` - 1.
 
     ## Information
-    `step` gives `regret`: the best arm's mean less that of the arm just pulled.
+    `step` gives `regret`: the best arm's mean minus the mean of the arm just pulled.
 
     ## Arguments
-    The arguments of the data set of `rlvr/Bandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
+    The arguments of the data set of `rlvr/Bandit-v0`, `split`, and `max_steps` (`pulls`, which is also the minimum).
     """
 
     problems: ClassVar[type[Bandit]] = Bandit

@@ -1,8 +1,8 @@
-"""The environments of published problems: each is a row of a table beside this file, one table for each kind.
+"""The environments of published problems: each is a row of a table in this folder, with one table for each kind.
 
-A row names the columns and sizes of the published rows, none of which are copied here, and contains the text of its class's
-docstring. A missing key has the default of its table, which is above the first row, or else that of `Benchmark`. Code that a
-row needs is a function in the module of the same name as its table, such as `rlvr_envs.tasks.mathematics`.
+A row names the columns and sizes of the published data, of which nothing is copied here, and contains the text of its class's
+docstring. A missing key has the table's default, given above the first row, or else the default in `Benchmark`. Code that a row
+needs is a function in the module with the same name as the table, such as `rlvr_envs.tasks.mathematics`.
 
 The class `GSM8KEnv` of the row `[GSM8K]` is an attribute of this module, made at its first use.
 """
@@ -47,9 +47,9 @@ class Benchmark:
     env: str
     """The row's own name: `GSM8K` for `rlvr/GSM8K-v0`."""
     name: str = ""
-    """Name of the data, of its folder and in the ids of problems; empty for the row's name in lower case."""
+    """Name of the data, used for its folder and in the ids of problems; empty for the row's name in lower case."""
     hub_id: str
-    """As in `rlvr_envs.data.Source`, like every other field that has the same name there."""
+    """As in `rlvr_envs.data.Source`, like all other fields that `Source` also has."""
     hub_config: str | None = None
     sizes: Mapping[str, int]
     hub_splits: Mapping[str, str] = field(default_factory=dict)
@@ -57,34 +57,34 @@ class Benchmark:
     hub_files: Mapping[str, str] = field(default_factory=dict)
     combined_split: str | None = None
     reader: str
-    """The conversion from a row to a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class of
-    them."""
+    """The conversion from a row to a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class whose
+    instances are such conversions."""
     columns: Mapping[str, Any] = field(default_factory=dict)
-    """The arguments of that class."""
+    """The arguments of this class, if `reader` is a class."""
     belongs: str | None = None
     """The function that decides whether a row belongs to a split, as `module:attribute`."""
     used: str = ""
     default_split: str | None = None
-    """The split by default; None for `train`, or for `test` if there is no such split."""
+    """The default split; None for `train`, or for `test` if there is no split `train`."""
     prompt: str
     """Name of the default prompt."""
     verifier: str
     """Name of the default verifier."""
     max_new_tokens: int
     title: str
-    """The first line of the docstring; the fields below are its sections."""
+    """The first line of the docstring; the following fields are its sections."""
     description: str
     start: str
     reward: str
 
     @property
     def split(self) -> str:
-        """The split by default."""
+        """The default split."""
         return self.default_split or ("train" if "train" in self.sizes else "test")
 
     @property
     def arguments(self) -> str:
-        """The arguments of its data set, in words."""
+        """The arguments of the data set, in words."""
         local = "`data_dir`: a local folder of the data"
         contracts = (
             "`contracts`: a file with the contract of each problem, as `rlvr check-dataset --contract auto` writes it"
@@ -116,7 +116,7 @@ class Benchmark:
         )
 
     def make_task(self) -> TaskSpec:
-        """Describe the task of its environment."""
+        """Describe the task of the row's environment."""
         return benchmark_task(
             source_of(self.env),
             default_split=self.split,
@@ -128,7 +128,7 @@ class Benchmark:
 
 @functools.cache
 def rows(kind: str) -> Mapping[str, Benchmark]:
-    """The rows of the table of a kind, such as `"mathematics"`, by name."""
+    """The rows, by name, of the table of a kind, such as `"mathematics"`."""
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text(encoding="utf-8"))
     defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
     own = {key: value for key, value in table.items() if isinstance(value, dict)}
@@ -148,5 +148,5 @@ def __getattr__(name: str) -> type[TaskEnv]:
     row = rows(BENCHMARKS[env])[env]
     members = {"__module__": __name__, "__doc__": row.docstring, "task": row.make_task()}
     cls = cast("type[TaskEnv]", type(name, (TaskEnv,), members))
-    globals()[name] = cls  # from now on Python finds it without this function
+    globals()[name] = cls  # from now on Python finds the class without this function
     return cls

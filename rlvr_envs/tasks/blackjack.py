@@ -1,4 +1,4 @@
-"""Blackjack: `blackjack, you 9 7, dealer T, hit or stand:`, answered with the cards that are drawn."""
+"""Blackjack: after `blackjack, you 9 7, dealer T, hit or stand:`, each turn is answered with the cards that are drawn."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from verifiers import Problem
 
 RANKS = "A23456789TJQK"
 _DRAWN = 40
-"""Number of cards of a problem: a player has at most 21 before the last, a dealer at most 17."""
+"""Number of cards of a problem: a player has at most 21 cards before the last, and a dealer at most 17."""
 _MOVE = re.compile(r"hit|stand")
 _MOST_TURNS = 21
 
 
 class Deck(NamedTuple):
-    """The cards in the order of dealing: two of the player, two of the dealer, then the drawn ones."""
+    """The cards in the order of dealing: two of the player, two of the dealer, then the cards to be drawn."""
 
     cards: str
 
@@ -33,11 +33,11 @@ def total(cards: str) -> tuple[int, bool]:
 
 
 def play(reference: Deck, moves: Sequence[str]) -> Move:
-    """Carry out the last move: the last `hit` or `stand` in the turn, `stand` if there is neither."""
+    """Carry out the last move: the last `hit` or `stand` in the turn, or `stand` if the turn contains neither."""
     cards = reference.cards
     hand, dealer, rest = cards[:2], cards[2:4], cards[4:]
     said = (_MOVE.findall(moves[-1].lower()) or ["stand"])[-1]
-    # All moves before the last were hits, or the game would be over.
+    # All earlier moves were hits, since otherwise the game would be over.
     drawn = len(moves) if said == "hit" else len(moves) - 1
     hand, rest = hand + rest[:drawn], rest[drawn:]
     if total(hand)[0] > 21:
@@ -50,7 +50,7 @@ def play(reference: Deck, moves: Sequence[str]) -> Move:
 
 
 def _rank(hand: str) -> tuple[int, bool]:
-    """The key that hands are compared by: points, then whether it is 21 with two cards; 0 points for a bust hand."""
+    """The key by which hands are compared: the points, 0 for a bust hand, and then whether the hand is 21 with two cards."""
     points = total(hand)[0]
     return (0, False) if points > 21 else (points, points == 21 and len(hand) == 2)
 
@@ -95,7 +95,7 @@ class Blackjack(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         yours, dealers = (
             str(problem.prompt).removeprefix("blackjack, you ").removesuffix(", hit or stand:").split(", dealer ")
         )
@@ -114,7 +114,7 @@ def _prompt(cards: str) -> str:
 
 
 class BlackjackVerifier(GameVerifier):
-    """1 for a hand that is won, 1/2 for one that ends even, 0 for one that is lost."""
+    """Scores a hand: 1 for a win, 1/2 for equal hands, 0 for a loss."""
 
     def __init__(self) -> None:
         super().__init__(play)
@@ -131,20 +131,20 @@ class BlackjackEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is `hit`, answered with its cards and the drawn one, or `stand`, after which the dealer
-    draws to 17 (a soft 17 stands); of several words the last counts, and a turn with neither stands. Cards are drawn with
-    replacement, so that nothing but the cards on the table matters and the best play is known exactly: it scores 0.4766 on
-    average. An ace counts 11 if that is no bust, and 21 with two cards beats any other 21. There is no betting, doubling
-    or splitting. Problems are generated: nothing is downloaded.
+    Each turn of the policy is `hit`, which is answered with the policy's cards so far, or `stand`, after which the dealer draws
+    to 17 and stands on a soft 17. If a turn contains several of these words, the last counts; a turn with neither stands. Cards
+    are drawn with replacement, so that only the cards on the table matter and the best strategy is known exactly: it scores
+    0.4766 on average. An ace counts 11 unless the hand would then be bust, and 21 with two cards beats any other 21. There is
+    no betting, doubling or splitting. Problems are generated: nothing is downloaded.
 
     ## Starting State
-    The player's two cards, and one of the dealer's.
+    The player's two cards, and one of the dealer's cards.
 
     ## Reward
-    1 for a hand that is won, 1/2 for equal hands, 0 for one that is lost.
+    1 for a win, 1/2 for equal hands, 0 for a loss.
 
     ## Episode End
-    Terminates when the policy stands, or has more than 21; truncates when `max_new_tokens` are used up before.
+    Terminates when the policy stands, or has more than 21; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set. Defaults: `split="train"`, `max_new_tokens` and

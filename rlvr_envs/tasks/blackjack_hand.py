@@ -14,7 +14,7 @@ from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import Problem
 
 _CARDS = {card: (4 if card == 10 else 1) / 13 for card in range(1, 11)}
-"""The probability of each card, an ace being 1, from an infinite deck."""
+"""The probability of each card from an infinite deck; an ace is 1."""
 _STANDS = 17
 WIN, DRAW, LOSS = "win", "draw", "loss"
 
@@ -23,11 +23,11 @@ class Hand(NamedTuple):
     """The value of some cards."""
 
     total: int
-    """Their sum, with an ace as 11 if that does not exceed 21."""
+    """The sum of the cards, with an ace as 11 if the sum then does not exceed 21."""
     soft: bool = False
     """Whether an ace counts as 11."""
     natural: bool = False
-    """Whether it is 21 with the first two cards."""
+    """Whether the first two cards make 21."""
 
     def hit(self, card: int) -> Hand:
         """The hand with another card."""
@@ -51,7 +51,7 @@ def deal(*cards: int) -> Hand:
 
 
 def dealer_ends(shown: int) -> Mapping[Hand, float]:
-    """The probability of each hand with which the dealer ends, who hits below 17, given the card shown."""
+    """The probability of each final hand of the dealer, who hits below 17, given the card shown."""
     ends: defaultdict[Hand, float] = defaultdict(float)
 
     def go_on(hand: Hand, probability: float) -> None:
@@ -67,7 +67,7 @@ def dealer_ends(shown: int) -> Mapping[Hand, float]:
 
 
 def outcome(player: Hand, dealer: Hand) -> int:
-    """1 if the player who sticks wins, -1 if the dealer does, else 0; the player's natural beats any other 21."""
+    """1 if the player wins after sticking, -1 if the dealer wins, else 0; the player's natural beats any other 21."""
     if player.natural:
         return 0 if dealer.natural else 1
     if dealer.total > 21:
@@ -77,11 +77,11 @@ def outcome(player: Hand, dealer: Hand) -> int:
 
 @dataclass(frozen=True)
 class BlackjackHand(ProcessDataset):
-    """Hands of blackjack; a problem is a hand with luck of its own.
+    """Hands of blackjack; a problem is a hand with its own chance events.
 
     Args:
-        split: `"train"` or `"test"`: other luck.
-        seed: Seed of the luck.
+        split: `"train"` or `"test"`, which differ in their chance events.
+        seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
     """
 
@@ -89,11 +89,11 @@ class BlackjackHand(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The states: the player's hand and the card that the dealer shows, such as `18s/A`; then the three ends."""
+        """The process; its states are the player's hand and the dealer's card, such as `18s/A`, and three final states."""
         return _process()
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of a hand."""
+        """The rules in words, and the start of the hand."""
         yours, dealers = str(problem.prompt).removesuffix(":").split("/")
         return (
             f"Play a hand of blackjack. You have {yours}, where s stands for an ace that counts 11, and the dealer shows "
@@ -103,12 +103,12 @@ class BlackjackHand(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """Two cards for the player and one of the dealer."""
+        """The probability of each first state: two cards of the player and one card of the dealer."""
         return _starts()
 
     @property
     def max_new_tokens(self) -> int:
-        """More than any hand takes: with nothing but aces, the 20th hit goes over 21."""
+        """The default budget, 21 moves, which exceeds any hand: even with nothing but aces, the 20th hit goes over 21."""
         return 21
 
 
@@ -166,22 +166,22 @@ class BlackjackHandEnv(TaskEnv):
 
     ## Description
     Blackjack as in Sutton & Barto 2018, example 5.1: the cards come from an infinite deck, the dealer shows one card, hits
-    below 17 and sticks on a soft 17, and an ace counts as 11 if that does not exceed 21. The player's 21 with the first two
-    cards, a natural, wins unless the dealer has one too; a dealer's natural only draws with a longer 21 of the player, unlike
-    in `rlvr/Blackjack-v0`. Each hit is answered with the hand it made. The values of the best policy, and of any, are known:
-    `rlvr_envs.exact`.
+    below 17 and sticks on a soft 17, and an ace counts as 11 if the total then does not exceed 21. A natural is 21 with the
+    first two cards: the player's natural wins unless the dealer has one too; unlike in `rlvr/Blackjack-v0`, a dealer's natural
+    only draws against the player's 21 with more cards. Each hit is answered with the hand that it made. `rlvr_envs.exact`
+    computes the values of the best policy, and of any policy.
 
     ## Action Space
-    The tokens of `H` (hit) and `S` (stick); no other is legal. With the default tokenizer `"char"` these are the tokens 1
+    The tokens of `H` (hit) and `S` (stick); no other token is legal. With the default tokenizer `"char"` these are the tokens 1
     and 2.
 
     ## Starting State
     `14/10:`: the player has 14, the dealer shows a card that counts 10. `18s/A:`: 18 with an ace that counts as 11, the dealer
-    shows an ace. `natural/7:`: 21 with two cards. After a hit it may read `14/10:H19/10:`. Hands are drawn from the problem's
-    seed, with the cards to come.
+    shows an ace. `natural/7:`: 21 with two cards. After a hit the text may be `14/10:H19/10:`. The hands and all further cards
+    are drawn from the problem's seed.
 
     ## Reward
-    1 for winning, 0 for a draw, -1 for losing or going over 21. The verdict is `CORRECT` when the hand is won.
+    1 for winning, 0 for a draw, -1 for losing or going over 21. The verdict is `CORRECT` if the hand is won.
 
     ## Episode End
     Termination: the player sticks or goes over 21. Truncation: never, unless `max_new_tokens` is lowered.
@@ -195,12 +195,13 @@ class BlackjackHandEnv(TaskEnv):
 
 
 class BlackjackHandStateEnv(StateEnv):
-    """`rlvr/BlackjackHand-v0` with the hand and the dealer's card as the number of a state.
+    """`rlvr/BlackjackHand-v0`, with the player's hand and the dealer's card observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The hands, rewards and ends of `rlvr/BlackjackHand-v0`: 290 states in which to hit or stick, and win, draw and loss.
+    The hands, rewards and ends of `rlvr/BlackjackHand-v0`: 290 states in which to hit or stick, and the states win, draw and
+    loss.
 
     ## Action Space
     0: hit, 1: stick.

@@ -1,4 +1,4 @@
-"""`CliffWalk`: along a cliff to the goal."""
+"""`CliffWalk`: walk along a cliff to the goal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CliffWalk(ProcessDataset):
 
     Args:
         split: `"train"` or `"test"`.
-        seed: Without effect, since there are no chance events.
+        seed: No effect, since there are no chance events.
         size: Number of problems; by default 1.
         rows: Number of rows, 2 to 10.
         columns: Number of columns, 3 to 20.
@@ -38,12 +38,12 @@ class CliffWalk(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """Every cell, row by row; no move leads to a cell of the cliff."""
+        """The process; its states are all cells, row by row, and no move leads to a cell of the cliff."""
         names = tuple(f"{row},{column}" for row in range(self.rows) for column in range(self.columns))
         return Process(names, MOVES, tuple(self._moves()), frozenset({self._goal}))
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of a walk."""
+        """The rules in words, and the start of the walk."""
         return (
             f"Walk over a grid of {self.rows} rows and {self.columns} columns from the lower left cell to the lower right one. "
             "The other cells of the lowest row are a cliff: a move into it costs 100 and leads back to the start. Any other "
@@ -52,7 +52,7 @@ class CliffWalk(ProcessDataset):
         )
 
     def _moves(self) -> Iterator[tuple[tuple[Branch, ...], ...]]:
-        """The branches of the moves of each cell; an episode never goes on at the goal, and never is at the cliff."""
+        """The branches of the moves from each cell; the goal, where episodes end, and the cliff, never reached, have none."""
         start, columns = self.start(0), self.columns
         for state in range(self.rows * columns):
             row, column = divmod(state, columns)
@@ -69,12 +69,12 @@ class CliffWalk(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The lower left."""
+        """The lower left cell, with probability 1."""
         return {(self.rows - 1) * self.columns: 1.0}
 
     @property
     def max_new_tokens(self) -> int:
-        """The default budget: 100 moves; the shortest path takes 13 if there are 12 columns."""
+        """The default budget: 100 moves; the shortest path takes 13 moves if there are 12 columns."""
         return 100
 
     def gold(self, state: int) -> str:
@@ -83,25 +83,25 @@ class CliffWalk(ProcessDataset):
 
 
 class CliffWalkEnv(TaskEnv):
-    """Along a cliff to the goal.
+    """Walk along a cliff to the goal.
 
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The cliff walk of Sutton & Barto 2018, example 6.6: the start is in the lower left of a grid of 4 x 12 cells, the goal in
-    the lower right, and between them lies a cliff. A step into it leads back to the start. Each move is answered with the cell
-    it led to. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
+    the lower right, and between them lies a cliff. A step into the cliff leads back to the start. Each move is answered with
+    the cell to which it led. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
     ## Action Space
-    The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
+    The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against the border leaves the walk where it is.
 
     ## Starting State
-    `3,0:`: row 3 from the top and column 0 from the left. After some moves it reads `3,0:U2,0:R2,1:`.
+    `3,0:`: row 3 from the top and column 0 from the left. After some moves the text is `3,0:U2,0:R2,1:`.
 
     ## Reward
-    -1 for each move, and -100 for one into the cliff. The shortest path, along the edge, returns -13. The verdict is
-    `CORRECT` when the goal is reached.
+    -1 for each move, but -100 for a move into the cliff. The shortest path, along the edge, returns -13. The verdict is
+    `CORRECT` if the goal is reached.
 
     ## Episode End
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
@@ -115,7 +115,7 @@ class CliffWalkEnv(TaskEnv):
 
 
 class CliffWalkStateEnv(StateEnv):
-    """`rlvr/CliffWalk-v0` with the cell as the number of a state.
+    """`rlvr/CliffWalk-v0`, with the cell observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -1,4 +1,4 @@
-"""Connect four against an opponent: `connect four 1-7, played 4, you:`, answered with the opponent's column."""
+"""Connect four: after `connect four 1-7, played 4, you:`, each move is answered with the opponent's column."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class ConnectFour(InARowDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"`, or on small boards `"optimal"`.
-        opening: Maximum number of random moves before the policy's first.
-        columns: Columns of the board, 3 to 9.
-        rows: Rows of the board, 3 to 9.
-        connect: Number of marks in a row that win, 3 to 9.
+        opening: Maximum number of random moves before the policy's first move.
+        columns: Number of columns of the board, from 3 to 9.
+        rows: Number of rows of the board, from 3 to 9.
+        connect: Number of marks in a row that win, from 3 to 9.
     """
 
     name: ClassVar[str] = "connect_four"
@@ -43,25 +43,25 @@ class ConnectFourEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is the number of a column that is not full, the last number in it; its mark drops to the lowest free
-    cell. It is answered with the opponent's column. Anything but such a column loses the game. The opponent moves at random
-    (`"random"`); wins or blocks the policy's win if it can do so at once, and else moves at random (`"greedy"`); or, on boards
-    of at most 16 cells, plays optimally (`"optimal"`). Its random choices follow from the problem. Another policy or a person
-    can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    The last number in each turn of the policy is its move: the number of a column that is not full, in which the policy's mark
+    drops to the lowest free cell. It is answered with the opponent's column. Any other move loses the game. The opponent moves
+    at random (`"random"`); wins or blocks the policy's win if it can do so at once, and otherwise moves at random (`"greedy"`);
+    or, on boards of at most 16 cells, plays optimally (`"optimal"`). The opponent's random choices follow from the problem.
+    Another policy or a person can play the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
-    The moves so far: none, or the opponent's first one.
+    The moves so far: none, or the opponent's first move.
 
     ## Reward
-    1 for a game that is won, 1/2 for a draw, else 0.
+    1 for a win, 1/2 for a draw, else 0.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` are used up before.
+    Terminates when the game is over; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random"), `opening`
-    (1, the most moves before the policy's first), `columns` (7), `rows` (6) and `connect` (4). Defaults: `split="train"`,
-    `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
+    (1; the maximum number of moves before the policy's first), `columns` (7), `rows` (6) and `connect` (4). Defaults:
+    `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(ConnectFour, max_new_tokens=42, rules=in_a_row_rules)

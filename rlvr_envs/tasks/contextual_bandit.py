@@ -1,4 +1,4 @@
-"""`ContextualBandit`: choose one of several arms, whose means depend on what the prompt shows."""
+"""`ContextualBandit`: choose one of several arms, whose means depend on the context in the prompt."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ _MOST_BITS = 8
 
 @dataclass(frozen=True)
 class ContextualBandit(ProcessDataset):
-    """Pulls of a bandit whose arms' means are linear in the bits of a context; a problem is a context and luck of its own.
+    """Pulls of a bandit whose arms' means are linear in the bits of a context; each problem has a context and chance events.
 
     With x = (1, ±1, ..., ±1) for the bits of the context, arm a has the mean (1 + w_a · x / (d + 1)) / 2 with w_a in
     [-1, 1]^(d + 1), which lies in [0, 1].
 
     Args:
-        split: `"train"` or `"test"`: the same bandit, other luck.
-        seed: Seed of contexts and luck.
+        split: `"train"` or `"test"`: the same bandit, with different chance events.
+        seed: Seed of contexts and chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         bits: Number of bits d of a context, 1 to 8.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit, from which its weights are drawn.
-        rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed ones.
+        instance: Number of the bandit, which seeds the drawing of its weights.
+        rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed rewards.
         noise: Standard deviation of normal rewards.
         pulls: Number of pulls in an episode, all in the same context, 1 to 100.
     """
@@ -50,14 +50,14 @@ class ContextualBandit(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """A state for each context, states between two pulls, and two at the end: see `bandit_process`."""
+        """A state for each context, states between two pulls, and two final states; see `bandit_process`."""
         check_rewards(self.rewards, self.noise)
         names = ["".join(bits) for bits in itertools.product("01", repeat=self.bits)]
         return bandit_process(names, self.arm_means.tolist(), self.rewards, self.noise, self.pulls)
 
     @property
     def features(self) -> NDArray[np.float64]:
-        """X of each state, f64[s d + 1]; 0 for states at which an episode is over."""
+        """The features x of each state, f64[s d + 1]; 0 for states in which the episode is over."""
         contexts = self._context_features
         between = (len(self.process.states) - 2) // len(contexts) - 1
         again = contexts if self.rewards == "normal" else np.repeat(contexts, 2, axis=0)
@@ -71,7 +71,7 @@ class ContextualBandit(ProcessDataset):
 
     @functools.cached_property
     def weights(self) -> NDArray[np.float64]:
-        """W of each arm, f64[a d + 1]."""
+        """The weights w_a of each arm, f64[a d + 1]."""
         drawn = [[uniforms(self.instance, arm, at)[0] for at in range(self.bits + 1)] for arm in range(self.arms)]
         return 2 * np.array(drawn) - 1
 
@@ -82,7 +82,7 @@ class ContextualBandit(ProcessDataset):
         return means
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of an episode."""
+        """The rules in words, and the start of the episode."""
         context = str(problem.prompt).removesuffix(":")
         return (
             f"The context is {context}. Pull one of the arms {', '.join(self.process.actions)}; how much an arm pays depends "
@@ -91,7 +91,7 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """Every context alike."""
+        """All contexts, with the same probability."""
         return dict.fromkeys(range(2**self.bits), 2.0**-self.bits)
 
     @property
@@ -101,11 +101,11 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def needed_actions(self) -> int:
-        """The number of pulls, without which no episode ends."""
+        """The number of pulls after which an episode ends, and not before."""
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm of a context in every pull, the first of several."""
+        """The best arm of a context for every pull; if several arms are best, the first of them."""
         return self.process.actions[int(self.arm_means[state].argmax())] * self.pulls
 
 
@@ -115,62 +115,63 @@ class ContextualBanditEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The prompt is a context of some bits; choose an arm for it. Each arm's mean reward is a linear function of the bits, the
-    same in all problems. Each of several `pulls` is answered with the context, the pull's number and, if rewards are 0 and 1,
-    its reward, such as `0110 2=1:`. `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means` has the
-    means; the best expected return is the mean over contexts of the highest, times the number of pulls.
+    The prompt is a context of some bits; choose an arm for it. Each arm's mean reward is a linear function of the bits, which
+    is the same in all problems. If there are several `pulls`, each is answered with the context, the pull's number and, if
+    rewards are 0 and 1, its reward, such as `0110 2=1:`. The means are in
+    `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means`; the best expected return is the highest
+    mean, averaged over contexts, times the number of pulls.
 
     ## Action Space
-    The tokens of the arms `a`, `b`, `c` and so on; no other is legal. With the default tokenizer `"char"` these are the tokens
-    from 1 on.
+    The tokens of the arms `a`, `b`, `c` and so on; no other token is legal. With the default tokenizer `"char"` these are the
+    tokens from 1 on.
 
     ## Starting State
     `0110:`: the context, drawn uniformly.
 
     ## Reward
-    The arm's reward: 1 with the probability that is its mean in the context, else 0; or normally distributed around it. It is
-    drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` when the last arm pulled is one
-    of the best, whatever its reward was.
+    The arm's reward: 1 with a probability equal to the arm's mean in the context, else 0; or normally distributed around this
+    mean. It is drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last arm
+    pulled is one of the best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
 
     ## Information
-    `info["verdict"].detail["regret"]` is the mean of the context's best arm less that of the arm pulled, summed over the
+    `info["verdict"].detail["regret"]` is the mean of the context's best arm minus the mean of the pulled arm, summed over the
     episode's pulls.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100, all in one context), `bits` (4; from 1 to 8), `arms` (4; from 2 to
-    26), `instance` (0: which weights are drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1, of normal rewards),
-    `seed` (of contexts and luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
-    `max_new_tokens=pulls`, and it can't be less.
+    26), `instance` (0; selects which weights are drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1; for normal
+    rewards), `seed` (of contexts and chance events) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
+    `max_new_tokens=pulls`, which is also the minimum.
 
-    Agents with a table (`rlvr train linucb`, `q-learning`, ...) play `rlvr/ContextualBanditState-v0`, which has numbers in
-    place of tokens. It takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`, `rewards`, `noise`, `seed`,
-    `size`), `split`, and `max_steps` in place of `max_new_tokens`, but none of `rlvr_envs.Settings`.
+    Agents with a table (`rlvr train linucb`, `q-learning`, ...) play `rlvr/ContextualBanditState-v0`, which has numbers instead
+    of tokens. It takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`, `rewards`, `noise`, `seed`, `size`),
+    `split`, and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = process_task(ContextualBandit)
 
 
 class ContextualBanditStateEnv(StateEnv):
-    """`rlvr/ContextualBandit-v0` with the context as the number of a state.
+    """`rlvr/ContextualBandit-v0`, with the context observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems and rewards of `rlvr/ContextualBandit-v0`. Before the first pull the state is the number that the bits of the
-    context write, and the last two states show whether the last arm was a best one. `features`, f64[s d + 1], are the features
-    in which the means are linear: 1, and then 1 or -1 for each bit.
+    The problems and rewards of `rlvr/ContextualBandit-v0`. Before the first pull, the state is the context read as a binary
+    number; the last two states show whether the last arm was a best arm. `features`, f64[s d + 1], are the features in which
+    the means are linear: 1, and then 1 or -1 for each bit.
 
     ## Action Space
     0 to `arms` - 1.
 
     ## Information
-    `step` gives `regret`: the mean of the context's best arm less that of the arm just pulled.
+    `step` gives `regret`: the mean of the context's best arm minus the mean of the arm just pulled.
 
     ## Arguments
-    The arguments of the data set of `rlvr/ContextualBandit-v0`, `split`, and `max_steps` (`pulls`, and it can't be less).
+    The arguments of the data set of `rlvr/ContextualBandit-v0`, `split`, and `max_steps` (`pulls`, which is also the minimum).
     """
 
     problems: ClassVar[type[ContextualBandit]] = ContextualBandit

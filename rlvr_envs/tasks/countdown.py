@@ -13,11 +13,11 @@ from verifiers import Between, Problem
 from verifiers.countdown import CountdownReference
 
 _SIGNS = 12
-"""Codes of an operation: one, two, three or four are legal, each of which divides it."""
+"""Number of codes of an operation. One to four operations are legal, and this number is divisible by each of these counts."""
 
 
 class SolvedGame(NamedTuple):
-    """A game with the solution it was made from."""
+    """A game, with the solution from which it was made."""
 
     numbers: tuple[int, ...]
     target: int
@@ -28,17 +28,17 @@ class SolvedGame(NamedTuple):
 class Countdown(ProceduralDataset[SolvedGame]):
     """Write an expression with the given numbers, each exactly once, that has the target's value.
 
-    Every game has a solution: it is made by joining the numbers, two by two, with random operations whose results are
-    whole, greater than 0 and at most `max_target`. Any other expression with the target's value counts as well. Games of
-    equal numbers and target belong to the same split, whatever the numbers' order.
+    Every game has a solution, since it is made by repeatedly joining two numbers with a random operation whose result is whole,
+    greater than 0 and at most `max_target`. Any other expression with the target's value is correct as well. Games with the
+    same numbers, in any order, and the same target belong to the same split.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         count: Number of given numbers, 2 to 12.
-        max_number: Numbers are drawn uniformly from 1 to this one, at most 10**6.
-        max_target: The target is at most this number, which is at least `max_number`.
+        max_number: Numbers are drawn uniformly from 1 to `max_number`, which is at most 10**6.
+        max_target: Upper limit of the target; at least `max_number`.
     """
 
     name: ClassVar[str] = "countdown"
@@ -53,7 +53,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
         return ProblemShape(
             difficulty=f"{self.count}-numbers-to-{self.max_number}-target-to-{self.max_target}",
             max_prompt_bytes=len(f"make {self.max_target} from:") + self.count * (width + 1),
-            # Around every operation but the last there may be parentheses.
+            # There may be parentheses around every operation except the last.
             max_answer_bytes=self.count * width + (self.count - 1) + 2 * (self.count - 2),
             prompt_alphabet=DIGITS + "make from:",
             answer_alphabet=DIGITS + "+-*/()",
@@ -90,7 +90,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
         return sorted(content.numbers), content.target
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         target, _, numbers = str(problem.prompt).removeprefix("make ").removesuffix(":").partition(" from ")
         return (
             f"Write an expression of the value {target}. It has to use each of the numbers {numbers} exactly once, and nothing "
@@ -100,7 +100,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
-        columns = {"nums": list(content.numbers)}  # its name in public data sets and their reward functions
+        columns = {"nums": list(content.numbers)}  # the name in public data sets and their reward functions
         return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution, columns)
 
 
@@ -108,11 +108,11 @@ class _Operand(NamedTuple):
     value: int
     text: str
     binding: int
-    """How tightly the text holds together: 1 for a sum, 2 for a product, 3 for a number."""
+    """Precedence of the text's outermost operation: 1 for a sum, 2 for a product, 3 for a number."""
 
 
 def _legal_signs(high: int, low: int, limit: int) -> str:
-    """The operations on `high >= low` whose result is whole and from 1 to `limit`; there is always one."""
+    """The operations on `high >= low` whose result is a whole number from 1 to `limit`; there is always at least one."""
     signs = "-" if high > low else ""
     signs += "+" if high + low <= limit else ""
     signs += "*" if high * low <= limit else ""
@@ -134,7 +134,7 @@ def _operand(operand: _Operand, binding: int) -> str:
 
 
 class CountdownEnv(TaskEnv):
-    """Reach a number with given numbers.
+    """Reach a target by combining given numbers.
 
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
@@ -146,7 +146,7 @@ class CountdownEnv(TaskEnv):
     The numbers and the target.
 
     ## Reward
-    1 when the expression is well formed, uses each number exactly once and gives the target exactly, else 0.
+    1 if the expression is well formed, uses each number exactly once and equals the target, else 0.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `count` (4) of the numbers,

@@ -1,4 +1,4 @@
-"""`FrozenLake`: across slippery ice to the goal."""
+"""`FrozenLake`: walk across slippery ice to the goal."""
 
 from __future__ import annotations
 
@@ -26,22 +26,22 @@ LAYOUT = """
 | T           G |
 +---+---+---+---+
 """
-"""The default: the map of 4 x 4 cells of Gymnasium's FrozenLake, with its holes as traps."""
+"""The default layout: the map of 4 x 4 cells of Gymnasium's FrozenLake, with its holes as traps."""
 
 
 @dataclass(frozen=True)
 class FrozenLake(ProcessDataset):
-    """Walks over one lake; a problem is a walk with luck of its own.
+    """Walks over one lake; a problem is a walk with its own chance events.
 
     Args:
-        split: `"train"` or `"test"`: the same lake, other luck.
-        seed: Seed of the luck.
+        split: `"train"` or `"test"`: the same lake, with different chance events.
+        seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
-        layout: The lake as a drawing, see `rlvr_envs.worlds.drawing`, with its holes as traps; at most 10 x 10 cells.
-        slip: Probability that a move leads to one of its two sides instead, half of it to each.
+        layout: The lake as a drawing with holes as traps, of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
+        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
 
     Raises:
-        InvalidArgumentError: If the layout is no drawing of a world, or the probability is out of range.
+        InvalidArgumentError: If the layout is not a drawing of a world, or the probability is out of range.
     """
 
     name: ClassVar[str] = "frozen_lake"
@@ -51,7 +51,7 @@ class FrozenLake(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The cells, row by row."""
+        """The process; its states are the cells, row by row."""
         return world_process([self.world], map(coordinates, self.world.cells), slip=self.slip)
 
     @functools.cached_property
@@ -60,7 +60,7 @@ class FrozenLake(ProcessDataset):
         return read_drawing(self.layout)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of a walk."""
+        """The rules in words, and the start of the walk."""
         return (
             f"Walk over this frozen lake from S to G, and not into a hole, T:\n\n{draw(self.world)}\n\n{MOVES_IN_WORDS} The "
             f"ice is slippery: with probability {self.slip:.3g}, a move leads to one of its two sides instead. Each of your "
@@ -70,7 +70,7 @@ class FrozenLake(ProcessDataset):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The one start."""
+        """The lake's start, with probability 1."""
         return {self.world.cells.index(self.world.start): 1.0}
 
     @property
@@ -80,14 +80,14 @@ class FrozenLake(ProcessDataset):
 
 
 class FrozenLakeEnv(TaskEnv):
-    """Across slippery ice to the goal, past the holes.
+    """Walk across slippery ice to the goal, past the holes.
 
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Walk from the start to the goal over ice: with probability `slip` = 2/3 a move leads to one of its two sides instead of its
-    direction. Each move is answered with the cell it led to. The table of transitions is that of Gymnasium's `FrozenLake-v1`
-    with 4 x 4 cells. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
+    Walk from the start to the goal over ice: with probability `slip` = 2/3, a move leads to the left or the right of its
+    direction instead. Each move is answered with the cell to which it led. The table of transitions equals that of Gymnasium's
+    `FrozenLake-v1` with 4 x 4 cells. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
         +---+---+---+---+
         | S             |
@@ -103,36 +103,36 @@ class FrozenLakeEnv(TaskEnv):
     a hole as `H` and ice as `F`. A `layout` is drawn with the letters above, and with `|` and `---` for walls between cells.
 
     ## Action Space
-    The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
+    The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against the border leaves the walk where it is.
 
     ## Starting State
-    `00:`: row 0 from the top and column 0 from the left. After some moves it may read `00:R10:R11:`. Problems differ only in
-    their luck, which is drawn from the problem's seed, independently for each step and move, and never shown: the same moves in
-    the same problem always lead along the same way.
+    `00:`: row 0 from the top and column 0 from the left. After some moves the text may be `00:R10:R11:`. Problems differ only
+    in their chance events, which are drawn from the problem's seed, independently for each step and move, and never shown: the
+    same moves in the same problem always lead along the same path.
 
     ## Reward
-    1 for reaching the goal, 0 for anything else. The verdict is `CORRECT` when the goal is reached.
+    1 for reaching the goal, 0 for anything else. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
     Termination: the goal or a hole is reached. Truncation: `max_new_tokens` moves were made without reaching either.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above, see `rlvr_envs.worlds.drawing`), `slip` (2/3),
-    `seed` (of the luck) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens=100`,
-    `max_inserted_tokens` as many as the answers need.
+    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`), `slip` (2/3),
+    `seed` (of the chance events) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
+    `max_new_tokens=100`, `max_inserted_tokens` as many as the answers need.
     """
 
     task: ClassVar[TaskSpec] = process_task(FrozenLake)
 
 
 class FrozenLakeStateEnv(StateEnv):
-    """`rlvr/FrozenLake-v0` with the cell as the number of a state.
+    """`rlvr/FrozenLake-v0`, with the cell observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The lake, luck, rewards and ends of `rlvr/FrozenLake-v0`. The states are the cells, row by row.
+    The lake, chance events, rewards and ends of `rlvr/FrozenLake-v0`. The states are the cells, row by row.
 
     ## Action Space
     0 to 3: left, down, right and up.

@@ -12,7 +12,7 @@ from rlvr_envs.text_games import GEM, Library, TextGameDataset, text_game_rules
 
 @dataclass(frozen=True)
 class GEMGames(TextGameDataset):
-    """Beginnings of one of GEM's games; see `rlvr_envs.text_games.TextGameDataset`."""
+    """Opening positions of one of GEM's games; see `rlvr_envs.text_games.TextGameDataset`."""
 
     name: ClassVar[str] = GEM.module
     library: ClassVar[Library] = GEM
@@ -26,25 +26,25 @@ class GEMEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Games in words, such as `game:Sudoku-v0-easy` and `game:Sokoban-v0-easy`, whose moves stand in `\boxed{}`. `game` names one
-    by its id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. Each turn of the policy, wrong moves included, is
-    answered with the game's reply. Nothing is downloaded; the games are played in the sandbox, which confines their random
-    numbers, output and failures.
+    Games in words, such as `game:Sudoku-v0-easy` and `game:Sokoban-v0-easy`, in which a move is written in `\boxed{}`. `game`
+    is a game's id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. Each turn of the policy, even with a wrong
+    move, is answered with the game's reply. Nothing is downloaded; the games are played in the sandbox, which confines their
+    random numbers, output and failures.
 
     ## Starting State
     The rules and the state of the game, in the game's words. Default prompt `chat`: one user message.
 
     ## Reward
-    The game's reward for each turn: at the turn's last token, and as the verdict's score for the turn that ends the game. In
-    most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game, with -0.1.
+    The game's reward for each turn, given at the turn's last token; for the turn that ends the game, it is the verdict's score.
+    In most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game with a reward of -0.1.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before.
+    Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (further arguments of the game
-    beside its id), `seed=0`, `size`, `max_prompt_bytes=8192` (seeds that begin with more are passed over) and
-    `isolation="auto"` (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
+    Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (arguments of the game in addition
+    to its id), `seed=0`, `size`, `max_prompt_bytes=8192` (seeds with a longer first message are skipped) and `isolation="auto"`
+    (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

@@ -1,4 +1,4 @@
-"""`GridWorld`: from one cell of an open grid to another."""
+"""`GridWorld`: walk from one cell of an open grid to another."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from rlvr_envs.worlds.world import MAX_SIDE, Cell, World
 from verifiers import FINITE, Between, Problem
 
 TEST_SHARE = 5
-"""One in this many pairs of start and goal, rounded up, belongs to the test split."""
+"""The test split holds one out of this number of pairs of start and goal, rounded up."""
 
 
 @dataclass(frozen=True)
 class GridWorld(GeneratedDataset):
-    """Every pair of a start and another cell as the goal in an open grid of n x n cells, each once.
+    """All pairs of a start and a different goal in an open grid of n x n cells.
 
-    A stable hash decides the order of the pairs; the first fifth is the test split and the rest the train split, so that the
-    splits are disjoint and the first problems of each are a fair sample.
+    A stable hash determines the order of the pairs. The first fifth is the test split and the rest the train split, so that the
+    splits are disjoint and the first problems of each split are a fair sample.
 
     Args:
         split: `"train"` or `"test"`.
-        n: Rows and columns, 2 to 10.
-        step_reward: Reward of every move; reaching the goal pays 1 on top.
+        n: Number of rows and of columns, from 2 to 10.
+        step_reward: Reward of every move; the move that reaches the goal gets 1 in addition.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -51,7 +51,7 @@ class GridWorld(GeneratedDataset):
         return self._problems[index]
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of a walk."""
+        """The rules in words, and the start of the walk."""
         start, goal = str(problem.prompt).removesuffix(":").split(">")
         return (
             f"Walk over a grid of {self.n} rows and {self.n} columns, numbered from 0 at the top left, from row {start[0]} and "
@@ -66,14 +66,14 @@ class GridWorld(GeneratedDataset):
 
     @property
     def max_new_tokens(self) -> int:
-        """The default budget: as many moves as there are cells, n**2; the longest shortest path takes 2n - 2."""
+        """The default budget: as many moves as there are cells, n**2; the longest of all shortest paths takes 2n - 2 moves."""
         return self.n**2
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process of all problems: state `goal * n**2 + cell`, cells and goals numbered row by row."""
+        """The process of all problems, with the state `goal * n**2 + cell`; cells and goals are numbered row by row."""
         cells = [(row, column) for row in range(self.n) for column in range(self.n)]
-        # Any other cell can be the start: the states of a process are all cells.
+        # Any cell other than the goal can be the start, since the states of a process are all cells.
         worlds = [self._world(cells[goal == cells[0]], goal) for goal in cells]
         return world_process(worlds, (_written(cell, goal) for goal in cells for cell in cells))
 
@@ -94,7 +94,7 @@ class GridWorld(GeneratedDataset):
 
     @functools.cached_property
     def _problems(self) -> dict[int, Problem]:
-        # Kept since streams ask for a row's problem with every token, and a world works out its neighbours once.
+        # Problems are cached, since streams ask for a row's problem at every token, and a world computes its neighbours once.
         return {}
 
     @functools.cached_property
@@ -127,17 +127,17 @@ def _written(cell: Cell, goal: Cell) -> str:
 
 
 class GridWorldEnv(TaskEnv):
-    """From one cell of an open grid to another.
+    """Walk from one cell of an open grid to another.
 
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Walk from a start to a goal in an open grid of n x n cells. The tokens are the four moves. Every pair of a start and
-    a goal is a problem; the splits are disjoint (192 pairs for training and 48 for testing if n is 4). The optimal
-    values, and those of any policy, are known: `rlvr_envs.exact`.
+    Walk from a start to a goal in an open grid of n x n cells. The tokens are the four moves. Every pair of a start and a goal
+    is a problem; the splits are disjoint (192 pairs for training and 48 for testing if n is 4). `rlvr_envs.exact` computes the
+    optimal values, and the values of any policy.
 
     ## Action Space
-    The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
+    The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against the border leaves the walk where it is.
 
     ## Starting State
@@ -145,10 +145,10 @@ class GridWorldEnv(TaskEnv):
     the walk after some moves follows from the tokens: the environment is Markov.
 
     ## Reward
-    -0.01 (`step_reward`) for every move, and 1 on top for the move that reaches the goal: reaching it in d moves returns
-    1 - 0.01 d, and its last move pays 1 + `step_reward` = 0.99. In a textbook's grid world that pays exactly 1 for the last
-    move, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. `step_reward=0` pays 1
-    for reaching the goal and nothing else. The verdict is `CORRECT` when the goal is reached.
+    -0.01 (`step_reward`) for every move, and an additional 1 for the move that reaches the goal: reaching the goal in d moves
+    returns 1 - 0.01 d, and the last move earns 1 + `step_reward` = 0.99. In a textbook's grid world, where the last move earns
+    exactly 1, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. With
+    `step_reward=0`, only reaching the goal is rewarded, with 1. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
@@ -162,13 +162,13 @@ class GridWorldEnv(TaskEnv):
 
 
 class GridWorldStateEnv(StateEnv):
-    """`rlvr/GridWorld-v0` with the cell and the goal as the number of a state.
+    """`rlvr/GridWorld-v0`, with the cell and the goal observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The problems, rewards and ends of `rlvr/GridWorld-v0`. State `goal * n**2 + cell`, with goals and cells numbered row by
-    row: 256 states if n is 4, 16 of which are reached goals.
+    The problems, rewards and ends of `rlvr/GridWorld-v0`. The state is `goal * n**2 + cell`, with goals and cells numbered row
+    by row; if n is 4, there are 256 states, and in 16 of them the goal is reached.
 
     ## Action Space
     0 to 3: left, down, right and up.

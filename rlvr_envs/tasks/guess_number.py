@@ -1,4 +1,4 @@
-"""Guessing a number: `guess 1-100:`, answered with `higher` and `lower`."""
+"""Guessing a number: after a prompt such as `guess 1-100:`, each guess is answered with `higher` or `lower`."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class SecretNumber(NamedTuple):
 def play(reference: SecretNumber, moves: Sequence[str]) -> Move:
     """Answer the last guess, which is the last number in the turn."""
     numbers = _NUMBER.findall(moves[-1])
-    # More digits than the secret has need not be read as a number.
+    # A number with more digits than the secret is cut before it is converted.
     guess = int(numbers[-1][:20]) if numbers else None
     if guess == reference.number:
         return Move("right", over=True, score=1.0)
@@ -38,13 +38,13 @@ def play(reference: SecretNumber, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class GuessNumber(ProceduralDataset[int]):
-    """Guess a number from 1 to `high`; each guess is answered with higher or lower.
+    """Guess a number from 1 to `high`; each guess is answered with `higher` or `lower`.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        high: The greatest number, 8 to 10**9.
+        high: The greatest possible number, from 8 to 10**9.
         guesses: Number of guesses; by default just enough for halving the remaining range.
     """
 
@@ -93,7 +93,7 @@ class GuessNumber(ProceduralDataset[int]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         return (
             f"I think of a whole number from 1 to {self.high}. Guess it in at most {self.turns} turns. Each of your turns is "
             "one "
@@ -118,23 +118,23 @@ def _room(dataset: GuessNumber) -> tuple[int, int]:
 
 
 class GuessNumberEnv(TaskEnv):
-    """Guess a number; each guess is answered with higher or lower.
+    """Guess a number; each guess is answered with `higher` or `lower`.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last number in it. It is answered with `higher`, `lower` or `no number` until the
-    number is guessed or there are no guesses left. Halving the remaining range always wins, and a later turn needs the answers
-    to earlier ones. Problems are generated: nothing is downloaded, and the secrets of the train and test splits are disjoint.
+    The last number in each turn of the policy is its guess. It is answered with `higher`, `lower` or `no number` until the
+    number is guessed or there are no guesses left. Halving the remaining range always wins; later turns need the answers to
+    earlier turns. Problems are generated: nothing is downloaded, and the secrets of the train and test splits are disjoint.
 
     ## Starting State
     The range.
 
     ## Reward
-    1 when the number is guessed in time, else 0.
+    1 if the number is guessed in time, else 0.
 
     ## Episode End
-    Terminates when the number is guessed or the guesses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the number is guessed or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `high` (100) and `guesses`

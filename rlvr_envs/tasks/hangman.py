@@ -1,4 +1,4 @@
-"""Hangman: `----- 8 misses:`, answered with the positions of the letters and the number of misses left."""
+"""Hangman: after a prompt such as `----- 8 misses:`, each guess is answered with its letter's positions and the misses left."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class Hangman(WordDataset):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Letters of the word, 4 to 7.
-        misses: Number of guesses without a new letter that lose the game.
+        length: Number of letters of the word, from 4 to 7.
+        misses: Number of misses that lose the game; a miss is a guess that reveals no new letter.
     """
 
     name: ClassVar[str] = "hangman"
@@ -69,7 +69,7 @@ class Hangman(WordDataset):
         return f"{_state('-' * self.length, self.misses)}:"
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         return (
             f"Find my secret English word of {self.length} letters. Each of your turns is one guess: write a letter, or the "
             "whole word, alone. I answer with the word, in which a - stands for each letter that is not yet found, and the "
@@ -89,7 +89,7 @@ class HangmanVerifier(GameVerifier):
 
 
 def _room(dataset: Hangman) -> tuple[int, int]:
-    # Each letter in a turn of its own, and whole words as misses.
+    # The longest game guesses each letter in a separate turn, and misses with whole words.
     said = dataset.length * len("a.") + dataset.misses * (dataset.length + 1)
     turns = dataset.length + dataset.misses - 1
     return said, (turns - 1) * len(f"\n{_state('-' * dataset.length, dataset.misses)}\n")
@@ -101,20 +101,20 @@ class HangmanEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last word in it: a letter, or the whole word. It is answered with the word, in which
-    letters not yet guessed are `-`, and the number of misses left. A guess that reveals nothing is a miss, even a letter that
-    was guessed before. The secrets are common English words from a list of the environment's own (`rlvr_envs.games.WORDS`);
-    those of the train and test splits are disjoint. A player who knows the list can find every word with the default number of
-    misses.
+    The last word in each turn of the policy is its guess: a letter, or the whole word. It is answered with the word, in which
+    `-` replaces letters not yet guessed, and the number of misses left. A guess that reveals nothing is a miss, even a letter
+    that was guessed before. The secrets are common English words from the environment's own list (`rlvr_envs.games.WORDS`); the
+    secrets of the train and test splits are disjoint. A player who knows the list can find every word with the default number
+    of misses.
 
     ## Starting State
     The number of letters of the word, and the number of misses.
 
     ## Reward
-    1 when the word is found in time, else 0.
+    1 if the word is found in time, else 0.
 
     ## Episode End
-    Terminates when the word is found or the misses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the word is found or the misses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `misses` (8).

@@ -1,4 +1,4 @@
-"""Made prompts with instructions that can be verified, of the 25 kinds of IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
+"""Generated prompts with verifiable instructions of the 25 kinds of IFEval (Zhou et al. 2023, arXiv:2311.07911)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from rlvr_envs.procedural.instructions import (
 from verifiers import Between, InvalidArgumentError, check_types, missing_dependency, unknown_name
 
 _QUESTION = "detectable_format:constrained_response"
-"""The kind of instruction that fits a question alone."""
+"""The kind of instruction that fits only questions."""
 _PRESETS: Mapping[str, tuple[str, ...]] = {
     "basic": tuple(kind for kind in KINDS if kind not in NEED_LANGDETECT),
     "all": KINDS,
@@ -37,10 +37,10 @@ _LAYOUTS = (
     ("{request}\n\nKeep to this:\n- {instructions}", "\n- "),
     ("{request}\n\n{instructions}", "\n"),
 )
-"""The layouts of a prompt, and the separators of its instructions."""
+"""The layouts of a prompt, each with the separator of its instructions."""
 _CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 _CODES = 2**128
-"""Many more than the number of prompts, so that each choice is nearly uniform."""
+"""Number of codes, much larger than the number of prompts, so that each choice is nearly uniform."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +49,33 @@ class InstructionPrompt:
 
     prompt: str
     request: tuple[str, str]
-    """The form of the request, and its subject."""
+    """The form of the request, and the request's subject."""
     instructions: Mapping[str, Mapping[str, object]]
     """The parameters of each instruction, by its id."""
 
 
 @dataclass(frozen=True)
 class Instructions(ProceduralDataset[InstructionPrompt]):
-    """Requests, such as for a postcard or a product description, with instructions for the text.
+    """Requests for texts, such as a postcard or a product description, with instructions for the text.
 
-    The instructions of a prompt can be followed together, by a short response. A request, whatever its tone and its
-    instructions, belongs to one split.
+    A short response can follow all instructions of a prompt together. A request belongs to only one split, whatever its tone
+    and instructions.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        instructions: Maximum number of instructions of a prompt, 1 to 3. Some kinds leave little room for another.
-        kinds: Kinds of instructions, as ids of IFEval such as `"punctuation:no_comma"`, as the part before the colon, such as
-            `"keywords"`, or as a preset; one text, or several in a sequence. `"basic"` are the 22 that are judged without
-            another package, `"all"` are the 25; the language of a response, and English in capitals or small letters, need
-            `langdetect`.
-        max_words: Largest number of words that an instruction asks for or allows, 40 to 1000. A word may take several tokens,
-            in capitals and in languages other than English above all.
+        instructions: Maximum number of instructions of a prompt, from 1 to 3. Some kinds are compatible with few others.
+        kinds: Kinds of instructions, as one text or a sequence of texts: an id of IFEval such as `"punctuation:no_comma"`, the
+            part of ids before the colon, such as `"keywords"`, or a preset. `"basic"` has the 22 kinds that are judged without
+            another package, and `"all"` has all 25; the language of a response, and English in capitals or small letters, need
+            the package `langdetect`.
+        max_words: Largest number of words that an instruction may demand or set as a limit, from 40 to 1000. A word may take
+            several tokens, especially in capitals and in languages other than English.
 
     Raises:
         UnknownNameError: If there is no such kind.
-        MissingDependencyError: If a kind needs `langdetect`, which is not installed.
+        MissingDependencyError: If a kind needs `langdetect` and it is not installed.
     """
 
     name: ClassVar[str] = "instructions"
@@ -101,7 +101,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     @functools.cached_property
     def _chosen(self) -> tuple[str, ...]:
-        """The ids of the kinds, in their order."""
+        """The ids of the selected kinds, in the order of `KINDS`."""
         chosen = {kind for name in self.kinds for kind in _named(name)}
         return tuple(kind for kind in KINDS if kind in chosen)
 
@@ -143,7 +143,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         return InstructionPrompt(prompt, (form, topic.subject), instructions)
 
     def _draw_kinds(self, draws: Draws) -> list[str]:
-        """The first kind is any, each further one any that goes with those before."""
+        """Draw the kinds: the first is any kind, each further one any kind that is compatible with all earlier ones."""
         count = 1 + draws.below(self.instructions)
         chosen: list[str] = []
         left: Iterable[str] = self._chosen
@@ -156,7 +156,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     @property
     def _least_questions(self) -> int:
-        """Every request in each layout; the last layout is the second one's for one instruction."""
+        """Number of requests times different layouts; for a single instruction, the last layout equals the second."""
         asked = [topic.questions if self._chosen == (_QUESTION,) else topic.forms for topic in TOPICS]
         tones = 1 if self._chosen == (_QUESTION,) else len(TONES)
         return sum(map(len, asked)) * tones * (len(_LAYOUTS) - 1)
@@ -173,7 +173,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
 
 def _named(name: str) -> tuple[str, ...]:
-    """The kinds of a preset, of a group or of one id."""
+    """The kinds that a preset, a group or an id names."""
     groups = {kind.partition(":")[0] for kind in KINDS}
     if name not in (*_PRESETS, *groups, *KINDS):
         raise unknown_name("kind of instructions", name, (*_PRESETS, *sorted(groups), *KINDS))
@@ -181,28 +181,28 @@ def _named(name: str) -> tuple[str, ...]:
 
 
 class InstructionsEnv(TaskEnv):
-    """Made prompts with instructions that can be verified.
+    """Generated prompts with verifiable instructions.
 
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Write a postcard, a product description, a poem and so on, and follow one to three instructions, such as "leave out commas"
-    or "stay below 60 words": the kinds of IFEval, in other words and with other requests, to train on. Problems are generated:
+    or "stay below 60 words": the kinds of IFEval, in other words and with other requests, for training. Problems are generated:
     nothing is downloaded, and the train and test splits are disjoint.
 
     ## Starting State
-    The request and its instructions. Default prompt `chat`: one user message with these alone.
+    The request and its instructions. Default prompt `chat`: one user message with only these.
 
     ## Reward
-    1 when the response follows all instructions, strictly, else 0. Whether it fulfils the request is not judged.
-    `verifier=("ifeval", {"partial_credit": True})` pays the share of instructions that are followed.
+    1 if the response follows all instructions in the strict sense, else 0. Whether it fulfils the request is not judged.
+    `verifier=("ifeval", {"partial_credit": True})` gives the share of instructions that are followed.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum of a prompt),
-    `kinds="basic"` (`"all"` adds the three that need `pip install 'rlvr-envs[ifeval]'`; ids such as
-    `("punctuation:no_comma", "keywords")` restrict them) and `max_words=100` (the largest number of words that an instruction
-    asks for or allows; a larger one needs a greater `max_new_tokens`). Defaults: `split="train"`, `max_new_tokens=256`,
-    `verifier="ifeval"`.
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum number in a prompt),
+    `kinds="basic"` (`"all"` adds the three kinds that need `pip install 'rlvr-envs[ifeval]'`; ids such as
+    `("punctuation:no_comma", "keywords")` restrict the kinds) and `max_words=100` (the largest number of words that an
+    instruction may demand or set as a limit; a larger value needs a greater `max_new_tokens`). Defaults: `split="train"`,
+    `max_new_tokens=256`, `verifier="ifeval"`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

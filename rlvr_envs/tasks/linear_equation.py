@@ -25,15 +25,16 @@ class Coefficients(NamedTuple):
 class LinearEquation(ProceduralDataset[Coefficients]):
     """Solve `a x + b = c`, with `a` and `b` not 0.
 
-    Multiples of one equation belong to the same split. The answer is a literal, `-7` or `3/2`; an equal fraction or
-    decimal is right as well, an expression such as `(20-5)/3` is not.
+    Multiples of one equation belong to the same split. The answer is a literal such as `-7` or `3/2`. An equal fraction or
+    decimal is right as well; an expression such as `(20-5)/3` is not.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        max_coefficient: Largest size of `a` and `b`, at most 10**6; and of the solution if it is an integer, otherwise of `c`.
-        solution: `"integer"`: the solution is a whole number; `"rational"`: it may be a fraction.
+        max_coefficient: Largest absolute value of `a` and `b`, and of the solution if `solution="integer"`, otherwise of `c`;
+            at most 10**6.
+        solution: `"integer"` if the solution is a whole number; `"rational"` if it may be a fraction.
     """
 
     name: ClassVar[str] = "linear_equation"
@@ -72,7 +73,7 @@ class LinearEquation(ProceduralDataset[Coefficients]):
         return tuple(number // divisor for number in content)
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         equation = str(problem.prompt).removesuffix(", x=")
         return f"Solve {equation} for x. Write the value of x as a whole number or a fraction."
 
@@ -96,7 +97,7 @@ class LinearEquationEnv(TaskEnv):
     The equation.
 
     ## Reward
-    1 when the completion gives the solution exactly, else 0.
+    1 if the completion gives the exact solution, else 0.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `max_coefficient` (9) and

@@ -1,4 +1,4 @@
-"""Mastermind: `break 4 of 1-6:`, answered with the numbers of right and of misplaced digits."""
+"""Mastermind: after `break 4 of 1-6:`, each guess is answered with the numbers of right and misplaced digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import Between, InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
-"""Maximum number of codes among which `Mastermind.gold_turns` looks for those that agree with all answers."""
+"""Maximum number of codes among which `Mastermind.gold_turns` searches for a code that agrees with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -26,7 +26,7 @@ class Code(NamedTuple):
 
 
 def feedback(code: str, guess: str) -> tuple[int, int]:
-    """Count the digits of a guess that are right, and those that are in the code elsewhere."""
+    """Count the digits of a guess that are right, and the digits that are elsewhere in the code."""
     right = sum(map(str.__eq__, code, guess))
     return right, (Counter(code) & Counter(guess)).total() - right
 
@@ -45,7 +45,7 @@ def play(reference: Code, moves: Sequence[str]) -> Move:
 
 
 def _first_code(start: str, length: int, colours: int, answers: Mapping[str, tuple[int, int]]) -> str:
-    """The first code with this start that agrees with the answers to some guesses; empty if no code agrees."""
+    """The first code with this start that agrees with the answers to all guesses so far; empty if no code agrees."""
     missing = length - len(start)
     for guess, (right, near) in answers.items():
         here, elsewhere = feedback(start, guess)
@@ -65,8 +65,8 @@ class Mastermind(ProceduralDataset[str]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Digits of the code, 1 to 9.
-        colours: Digits are drawn uniformly from 1 to this one, 2 to 9.
+        length: Number of digits of the code, from 1 to 9.
+        colours: Digits are drawn uniformly from 1 to `colours`, which is from 2 to 9.
         guesses: Number of guesses.
     """
 
@@ -80,10 +80,10 @@ class Mastermind(ProceduralDataset[str]):
     guesses: Annotated[int, Between(1, 1_000)] = 10
 
     def gold_turns(self, problem: Problem) -> tuple[str, ...]:
-        """The guesses of a player who takes the first code, in order of digits, that agrees with all answers so far.
+        """The guesses of a player who always guesses the smallest code that agrees with all answers so far.
 
         Raises:
-            InvalidArgumentError: If there are more than `MOST_CODES` codes, for which the search would take too long.
+            InvalidArgumentError: If there are more than `MOST_CODES` codes, since the search would take too long.
         """
         if (codes := self.colours**self.length) > MOST_CODES:
             raise InvalidArgumentError(
@@ -117,7 +117,7 @@ class Mastermind(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         return (
             f"Find my secret code of {self.length} digits, each from 1 to {self.colours}; digits may repeat. You have "
             f"{self.guesses} turns. Each of your turns is one guess: write its {self.length} digits alone, without spaces. I "
@@ -141,23 +141,23 @@ def _room(dataset: Mastermind) -> tuple[int, int]:
 
 
 class MastermindEnv(TaskEnv):
-    """Break a code of digits; each guess is answered with the number of right ones.
+    """Break a code of digits; each guess is answered with the numbers of right and misplaced digits.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a guess, the last number in it. It is answered with the number of its digits that are right, and
-    of those that are in the code at another place (`1 right 2 near`), until the code is broken or there are no guesses left.
+    The last number in each turn of the policy is its guess. It is answered with the number of digits that are right and the
+    number of digits that are elsewhere in the code (`1 right 2 near`), until the code is broken or there are no guesses left.
     Problems are generated: nothing is downloaded, and the codes of the train and test splits are disjoint.
 
     ## Starting State
     The number of digits of the code, and the possible digits.
 
     ## Reward
-    1 when the code is broken in time, else 0.
+    1 if the code is broken in time, else 0.
 
     ## Episode End
-    Terminates when the code is broken or the guesses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the code is broken or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4), `colours` (6) and

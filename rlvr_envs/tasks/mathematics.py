@@ -11,14 +11,14 @@ _NO_ANSWER = ("", "proof", "notfound", "not found")
 
 
 def olympiadbench(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of OlympiadBench; see `ToProblem`."""
+    """Make a problem from a row of OlympiadBench; see `ToProblem`."""
     answers = row.texts("final_answer")
     if not answers or not all(answer.strip() for answer in answers):
         raise row.wrong_type("at least one answer", list(answers), "final_answer")
     answer = ", ".join(text.strip() for text in answers)
     context = optional_text(row, "context").strip()
     used = ("question", "context", "final_answer")
-    # Some columns hold pictures, which this part of the data set does not have.
+    # The columns for pictures are dropped, since this part of the data set has no pictures.
     metadata = {name: value for name, value in row.without(*used).items() if not name.startswith("image")}
     return Problem(
         default_id,
@@ -29,7 +29,7 @@ def olympiadbench(row: Row, default_id: str) -> Problem:
 
 
 def can_be_judged(row: Row, split: str) -> bool:
-    """Whether a row of NuminaMath is valid by its own account, no proof, and has an answer."""
+    """Whether a row of NuminaMath is marked as valid, is not a proof, and has an answer."""
     return (
         row.value("question_type") != "proof"
         and row.value("problem_is_valid") == "Yes"

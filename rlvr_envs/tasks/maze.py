@@ -22,7 +22,7 @@ LAYOUT = """
 | S       T |
 +---+---+---+
 """
-"""The default: from the start in the lower left right, up and right to the goal; the trap is under the goal."""
+"""The default layout: the way leads from the start in the lower left right, up and right to the goal, above the trap."""
 
 GOAL_REWARD = 10.0
 TRAP_REWARD = -10.0
@@ -30,16 +30,16 @@ TRAP_REWARD = -10.0
 
 @dataclass(frozen=True)
 class Maze(GeneratedDataset):
-    """One problem, the same in both splits: a maze is learned, without anything to generalise to.
+    """One problem, the same in both splits: the policy learns this one maze, and there is nothing to generalise to.
 
     Args:
         split: `"train"` or `"test"`.
-        layout: The maze as a drawing, see `rlvr_envs.worlds.drawing`; at most 10 x 10 cells.
-        step_reward: Reward of every move; entering a goal pays 10 on top and a trap -10.
+        layout: The maze as a drawing of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
+        step_reward: Reward of every move; a move into a goal gets 10 in addition, and a move into a trap -10.
 
     Raises:
         UnknownNameError: If the split is unknown.
-        InvalidArgumentError: If the layout is no drawing of a world, or no walk reaches a goal.
+        InvalidArgumentError: If the layout is not a drawing of a world, or no walk reaches a goal.
     """
 
     name: ClassVar[str] = "maze"
@@ -49,7 +49,7 @@ class Maze(GeneratedDataset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._problem  # noqa: B018 - an unreadable layout is named here, before an environment is built
+        self._problem  # noqa: B018 - an unreadable layout is reported here, before an environment is built
 
     def __len__(self) -> int:
         return 1
@@ -63,7 +63,7 @@ class Maze(GeneratedDataset):
         return read_drawing(self.layout, goal_reward=GOAL_REWARD, trap_reward=TRAP_REWARD, step_reward=self.step_reward)
 
     def in_words(self, problem: Problem) -> str:
-        """The rules, and the beginning of a walk."""
+        """The rules in words, and the start of the walk."""
         return (
             f"Walk through this maze from S to G, and not over T, in as few moves as you can:\n\n{draw(self.world)}\n\n"
             f"{MOVES_IN_WORDS} Write the letters of the moves alone, without spaces."
@@ -83,12 +83,12 @@ class Maze(GeneratedDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process of the maze: its cells, row by row."""
+        """The process of the maze; its states are the cells, row by row."""
         return world_process([self.world], map(coordinates, self.world.cells))
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The one state to start in."""
+        """The maze's start, with probability 1."""
         return {self.start(0): 1.0}
 
     def start(self, index: int) -> int:
@@ -117,7 +117,7 @@ class MazeEnv(TaskEnv):
 
     ## Description
     Walk from the start to the goal, past the trap. The tokens are the four moves. There is one problem, the same in both
-    splits. The optimal values, and those of any policy, are known: `rlvr_envs.exact`.
+    splits. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
         +---+---+---+
         |   |     G |
@@ -126,7 +126,7 @@ class MazeEnv(TaskEnv):
         +---+---+---+
 
     ## Action Space
-    The tokens of the four moves `L`, `D`, `R` and `U`; no other is legal. With the default tokenizer `"char"` these are
+    The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
     the tokens 1 to 4. A move against a wall or the border leaves the walk where it is.
 
     ## Starting State
@@ -134,22 +134,22 @@ class MazeEnv(TaskEnv):
     from the tokens: the environment is Markov.
 
     ## Reward
-    10 for the move that reaches the goal, -10 for the one that enters the trap, 0 (`step_reward`) for every other; a
-    `step_reward` is paid for those two as well, on top. The verdict is `CORRECT` when the goal is reached.
+    10 for the move that reaches the goal, -10 for the move that enters the trap, and in addition `step_reward` (0) for every
+    move, including these two. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
     Termination: the goal or the trap is reached. Truncation: `max_new_tokens` moves were made without reaching either.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above, see `rlvr_envs.worlds.drawing`) and
-    `step_reward` (0). Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens` twice the number of cells.
+    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`) and `step_reward`
+    (0). Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens` twice the number of cells.
     """
 
     task: ClassVar[TaskSpec] = world_task(Maze, sizes={"train": 1, "test": 1})
 
 
 class MazeStateEnv(StateEnv):
-    """`rlvr/Maze-v0` with the cell as the number of a state.
+    """`rlvr/Maze-v0`, with the cell observed as the number of a state.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -13,7 +13,7 @@ _FILE, _SCRIPT = "db_path", ("sql_context", "schema")
 
 
 def instructions(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of IFEval or IFBench; see `ToProblem`."""
+    """Make a problem from a row of IFEval or IFBench; see `ToProblem`."""
     key = row.value("key")
     if isinstance(key, bool) or not isinstance(key, str | int):
         raise row.wrong_type("a string or an integer", key, "key")
@@ -24,14 +24,14 @@ def instructions(row: Row, default_id: str) -> Problem:
 
 
 def json_schema(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row with a JSON schema; see `ToProblem`."""
+    """Make a problem from a row with a JSON schema; see `ToProblem`."""
     schema = row.text("json_schema")
     prompt = f"Give a JSON value that fits this JSON schema.\n\n```json\n{schema.strip()}\n```"
     return Problem(own_id(default_id, row.text("unique_id")), prompt, schema, row.without("json_schema", "unique_id"))
 
 
 def sql(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row with a question, a query and a database; see `ToProblem`."""
+    """Make a problem from a row with a question, a query and a database; see `ToProblem`."""
     query = row.text(*_QUERY)
     files = (row.text(_FILE),) if _FILE in row.values else ()
     scripts = () if files and not any(column in row.values for column in _SCRIPT) else (row.text(*_SCRIPT),)
@@ -51,5 +51,5 @@ def _prompt(row: Row, scripts: tuple[str, ...]) -> str:
 
 
 def asks(row: Row, split: str) -> bool:
-    """Whether a row asks a question; some ask for a change of the tables."""
+    """Whether a row asks a question; some rows ask for a change of the tables instead."""
     return is_query(row.text(*_QUERY))

@@ -14,7 +14,7 @@ from verifiers import Between, Problem
 
 
 class Product(NamedTuple):
-    """A product of linear factors `a x + b`, and the form that is asked for."""
+    """A product of linear factors `a x + b`, and the required form of the answer."""
 
     factors: tuple[tuple[int, int], ...]
     form: str
@@ -22,19 +22,19 @@ class Product(NamedTuple):
 
 @dataclass(frozen=True)
 class Polynomial(ProceduralDataset[Product]):
-    """Expand a product of linear factors, or factor the polynomial that it makes.
+    """Expand a product of linear factors, or factor the expanded polynomial.
 
-    An answer is right when it equals the polynomial up to algebra and has the form that is asked for, in any order of
-    terms and factors (see `PolynomialVerifier`). Both forms of one polynomial belong to the same split.
+    An answer is right if it is algebraically equal to the polynomial and has the required form, with terms or factors in any
+    order (see `PolynomialVerifier`). Both forms of one polynomial belong to the same split.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        degree: Number of factors, 2 to 8.
-        max_leading: Factors are `a x + b` with `a` from 1 to this number, at most 1000,
-        max_constant: and `b` from minus to plus this number, at most 1000, but 0.
-        task: `"expand"`, `"factor"`, or `"mixed"`: each with equal chance.
+        degree: Number of factors, from 2 to 8.
+        max_leading: Largest `a` of the factors `a x + b`, which is at least 1; `max_leading` is at most 1000.
+        max_constant: Largest absolute value of `b` in the factors, which is never 0; `max_constant` is at most 1000.
+        task: `"expand"`, `"factor"`, or `"mixed"` for both with equal probability.
     """
 
     name: ClassVar[str] = "polynomial"
@@ -47,7 +47,7 @@ class Polynomial(ProceduralDataset[Product]):
 
     def _describe(self) -> ProblemShape:
         product_bytes = self.degree * len(f"({self.max_leading}x-{self.max_constant})")
-        # No coefficient is larger than the product of the sums of the factors' coefficients, in size.
+        # No coefficient exceeds, in absolute value, the product of the sums of the factors' coefficients.
         largest = (self.max_leading + self.max_constant) ** self.degree
         sum_bytes = (self.degree + 1) * len(f"+{largest}x^{self.degree}")
         return ProblemShape(
@@ -70,7 +70,7 @@ class Polynomial(ProceduralDataset[Product]):
         code, form = divmod(code, len(self._forms))
         code, leading = in_base(code, self.max_leading, self.degree)
         _, drawn = in_base(code, 2 * self.max_constant, self.degree)
-        constants = [number - self.max_constant + (number >= self.max_constant) for number in drawn]  # 0 left out
+        constants = [number - self.max_constant + (number >= self.max_constant) for number in drawn]  # 0 is left out
         return Product(tuple((a + 1, b) for a, b in zip(leading, constants, strict=True)), self._forms[form])
 
     def _question(self, content: Product) -> Hashable | None:
@@ -80,7 +80,7 @@ class Polynomial(ProceduralDataset[Product]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of products to expand, or of products of factors `x + b`, in any order."""
+        """Number of products to expand or, for `"factor"`, of products of factors `x + b` in any order."""
         if self.task == "factor":
             return int((2 * self.max_constant) ** self.degree // math.factorial(self.degree))
         return self._space // len(self._forms)
@@ -89,7 +89,7 @@ class Polynomial(ProceduralDataset[Product]):
         return _coefficients(content.factors)
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         form, _, polynomial = str(problem.prompt).removesuffix(":").partition(" ")
         if form == "expand":
             return f"Expand {polynomial} into a sum of terms."
@@ -104,7 +104,7 @@ class Polynomial(ProceduralDataset[Product]):
 
 
 def _coefficients(factors: tuple[tuple[int, int], ...]) -> list[int]:
-    """Coefficients of the product, the constant first."""
+    """Coefficients of the product, starting with the constant."""
     product = [1]
     for a, b in factors:
         product = [b * low + a * high for low, high in zip([*product, 0], [0, *product], strict=True)]
@@ -129,14 +129,14 @@ class PolynomialEnv(TaskEnv):
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Expand a product of linear factors, or factor the polynomial that it makes. Problems are generated: nothing is
-    downloaded, and the train and test splits are disjoint.
+    Expand a product of linear factors, or factor the expanded polynomial. Problems are generated: nothing is downloaded, and
+    the train and test splits are disjoint.
 
     ## Starting State
-    The polynomial and what to do with it.
+    The polynomial, and whether to expand or to factor it.
 
     ## Reward
-    1 when the answer equals the polynomial up to algebra and has the form that is asked for, else 0.
+    1 if the answer is algebraically equal to the polynomial and has the required form, else 0.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `degree` (2), `max_leading`

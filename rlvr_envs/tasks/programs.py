@@ -1,4 +1,4 @@
-"""Code for rows of `programs.toml`: tests of other forms, and which rows have any."""
+"""Code for rows of `programs.toml`: tests in other forms, and which rows have tests."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from verifiers.unit_tests import FunctionTests
 
 _MBPP = {"train": range(601, 975), "validation": range(511, 601), "test": range(11, 511), "prompt": range(1, 11)}
-"""The tasks of each split of MBPP."""
+"""The numbers of the tasks in each split of MBPP."""
 _CONTEST_TESTS = ("public_tests", "private_tests", "generated_tests")
 _LANGUAGES = {"python": 3, "cpp": 2, "java": 4}
-"""The number of each language in CodeContests."""
+"""The number by which CodeContests denotes each language."""
 
 
 def humaneval(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of HumanEval; see `ToProblem`."""
+    """Make a problem from a row of HumanEval; see `ToProblem`."""
     from verifiers.unit_tests import CheckTests
 
     prompt = row.text("prompt")
@@ -38,7 +38,7 @@ def humaneval(row: Row, default_id: str) -> Problem:
 
 
 def mbpp(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of MBPP; see `ToProblem`."""
+    """Make a problem from a row of MBPP; see `ToProblem`."""
     from verifiers.unit_tests import AssertTests
 
     setup, asserts = row.text("test_setup_code"), row.texts("test_list")
@@ -56,12 +56,12 @@ def mbpp(row: Row, default_id: str) -> Problem:
 
 
 def is_of_split(row: Row, split: str) -> bool:
-    """Whether a row of MBPP is of a split, by the number of its task."""
+    """Whether a row of MBPP belongs to a split, by the number of its task."""
     return row.integer("task_id") in _MBPP[split]
 
 
 def livecodebench(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of LiveCodeBench; see `ToProblem`."""
+    """Make a problem from a row of LiveCodeBench; see `ToProblem`."""
     row.value("private_test_cases")
     tests = stored_tests(row, "livecodebench", "public_test_cases", "private_test_cases", "metadata")
     used = ("question_id", "question_content", "starter_code", *tests.columns)
@@ -72,7 +72,7 @@ def livecodebench(row: Row, default_id: str) -> Problem:
 
 
 def _plain(value: object) -> object:
-    """A date as text: JSON Lines have no other, and the hub's table has a type for it."""
+    """A date as text, as in JSON Lines; the hub's table has a separate type for dates."""
     return value.isoformat() if isinstance(value, datetime.datetime) else value
 
 
@@ -84,10 +84,10 @@ def has_tests(row: Row, split: str) -> bool:
 
 @dataclass(frozen=True)
 class CodeContests:
-    """Turns rows of CodeContests into problems, whose programs are in one language; see `ToProblem`."""
+    """Turns rows of CodeContests into problems for programs in one language; see `ToProblem`."""
 
     language: str = "python"
-    """A name of `verifiers.unit_tests.StdioTests.languages`."""
+    """The language, by its name in `verifiers.unit_tests.StdioTests.languages`."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
         """Make the problem."""
@@ -106,7 +106,7 @@ class CodeContests:
 
 
 def _first_solution(row: Row, wanted: int) -> str | None:
-    """The first solution in a language; None without one."""
+    """The first solution in a language; None if there is none."""
     if row.values.get("solutions") is None:
         return None
     languages, programs = row.value("solutions.language"), row.texts("solutions.solution")
@@ -116,12 +116,12 @@ def _first_solution(row: Row, wanted: int) -> str | None:
 
 
 def reads_stdin(row: Row, split: str) -> bool:
-    """Whether the programs of a row of CodeContests read standard input and no file with a name."""
+    """Whether the programs of a row of CodeContests read standard input, not a named file."""
     return optional_text(row, "input_file").strip() == ""
 
 
 def leetcode(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of LeetCodeDataset; see `ToProblem`."""
+    """Make a problem from a row of LeetCodeDataset; see `ToProblem`."""
     from verifiers.unit_tests import CheckTests
 
     task = row.text("problem_description")
@@ -139,7 +139,7 @@ _CHATS = ("completion", "input_output", "query", "response")
 
 
 def classeval(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of ClassEval; see `ToProblem`."""
+    """Make a problem from a row of ClassEval; see `ToProblem`."""
     skeleton = row.text("skeleton").rstrip()
     used = ("task_id", "skeleton", "test", "solution_code", "test_classes", "methods_info", "fields")
     return Problem(
@@ -151,7 +151,7 @@ def classeval(row: Row, default_id: str) -> Problem:
 
 
 def kodcode(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of KodCode; see `ToProblem`."""
+    """Make a problem from a row of KodCode; see `ToProblem`."""
     from verifiers.unit_tests import FunctionTests
 
     return Problem(
@@ -164,7 +164,7 @@ def kodcode(row: Row, default_id: str) -> Problem:
 
 
 def bigcodebench(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of BigCodeBench; see `ToProblem`."""
+    """Make a problem from a row of BigCodeBench; see `ToProblem`."""
     used = ("task_id", "complete_prompt", "instruct_prompt", "canonical_solution", "code_prompt", "test", "doc_struct")
     return Problem(
         id=own_id(default_id, row.text("task_id")),
@@ -175,7 +175,7 @@ def bigcodebench(row: Row, default_id: str) -> Problem:
 
 
 def ds1000(row: Row, default_id: str) -> Problem:
-    """Make a problem of a row of DS-1000; see `ToProblem`."""
+    """Make a problem from a row of DS-1000; see `ToProblem`."""
     from verifiers.unit_tests import FunctionTests
 
     return Problem(
@@ -196,11 +196,11 @@ import pytest
 def solution():
     return pathlib.Path(__file__).with_name("solution.py").read_text()
 """
-"""The fixture of `test_execution(solution)` and `test_string(solution)`, which put its text into a program of their own."""
+"""The fixture of `test_execution(solution)` and `test_string(solution)`, which insert the solution's text into a program."""
 
 
 def _beside(test: str, entry_point: str = "") -> FunctionTests:
-    """Tests that use the program's definitions by their bare names, as if both were one file."""
+    """Make tests that use the program's definitions by their bare names, as if program and tests were one file."""
     from verifiers.unit_tests import FunctionTests
 
     return FunctionTests(f"from solution import *\n{test}", entry_point=entry_point, together=True)

@@ -21,27 +21,27 @@ from verifiers.reasoning_gym import (
 )
 
 _KEPT = 4096
-"""Number of problems that a data set keeps once they are made."""
+"""Maximum number of generated problems that a data set caches."""
 
 
 @dataclass(frozen=True)
 class ReasoningGym(SeededDataset):
-    """Problems of one data set of reasoning-gym, each a function of task, config, split, seed and index.
+    """Problems of one data set of reasoning-gym; each is a function of task, level, config, split, seed and index.
 
-    Each problem comes from a data set of reasoning-gym with a seed of its own, made in the sandbox, since some run programs.
-    The splits are disjoint by construction: a stable hash of the question decides, and one question in four belongs to
-    `"test"`. Questions that are too long are skipped, and so are problems whose answers can't be judged: their own right answer
-    does not get the full score, or a meaningless one does.
+    Each problem comes from a data set of reasoning-gym with its own seed, made in the sandbox, since some data sets run
+    programs. The splits are disjoint by construction: a stable hash of the question determines the split, and one question in
+    four belongs to `"test"`. Questions that are too long are skipped. Problems whose answers can't be judged are skipped, too:
+    their own right answer does not get the full score, or a meaningless answer does.
 
     Args:
         split: `"train"` or `"test"`.
-        task: Name of the data set; `"composite"` mixes several, given as `config={"datasets": [{"name": "chain_sum"}, ...]}`.
+        task: Name of the data set; `"composite"` mixes several, given by `config={"datasets": [{"name": "chain_sum"}, ...]}`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
-        level: Level of the task's curriculum, from 0; None for the defaults of its config.
-        config: Fields of the task's config, such as `{"min_terms": 3}`, beside or instead of a level.
-        max_prompt_bytes: Longest question, in UTF-8 bytes.
-        isolation: Isolation that the sandbox must have, as for the verifier `unit_tests`.
+        level: Level of the task's curriculum, from 0; None for the defaults of the task's config.
+        config: Fields of the task's config, such as `{"min_terms": 3}`, in addition to or instead of a level.
+        max_prompt_bytes: Maximum length of a question, in UTF-8 bytes.
+        isolation: Isolation that the sandbox must provide, as for the verifier `unit_tests`.
 
     Raises:
         MissingDependencyError: If reasoning-gym is not installed.
@@ -68,7 +68,7 @@ class ReasoningGym(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """Unknown: seeds may give the same question."""
+        """None, since the number is unknown: several seeds may give the same question."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -76,7 +76,7 @@ class ReasoningGym(SeededDataset):
 
     @functools.cached_property
     def _made(self) -> Callable[[int], Problem]:
-        # Streams ask for a row's problem with every token.
+        # Problems are cached, since streams ask for a row's problem at every token.
         return functools.lru_cache(maxsize=_KEPT)(self._make)
 
     def _make(self, index: int) -> Problem:
@@ -99,20 +99,20 @@ class ReasoningGymEnv(TaskEnv):
 
     ## Description
     About a hundred families of generated problems: algebra, arithmetic, algorithms, puzzles, games, graphs, logic, code and
-    induction. `task` names one, as in reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level`
-    and `config` set its difficulty. Nothing is downloaded, and the train and test splits are disjoint.
+    induction. `task` names a family of reasoning-gym 0.1.25, which `pip install 'rlvr-envs[reasoning-gym]'` installs; `level`
+    and `config` set the difficulty. Nothing is downloaded, and the train and test splits are disjoint.
 
     ## Starting State
     The question. Default prompt `tagged_chat`: one user message that asks for the answer between `<answer>` and `</answer>`.
 
     ## Reward
-    The score that reasoning-gym's own scorer gives the answer, formed in the sandbox: 1 when it is right, and less than 1 in
-    part; `verifier=("reasoning_gym", {"partial_credit": False})` pays right answers alone.
+    The score that reasoning-gym's own scorer gives the answer in the sandbox: 1 if it is right, and less than 1 for partial
+    credit; `verifier=("reasoning_gym", {"partial_credit": False})` rewards only right answers.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields
-    of the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are passed over) and
-    `isolation="auto"` (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
+    of the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are skipped) and `isolation="auto"` (of
+    the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
     """
 
     task: ClassVar[TaskSpec] = TaskSpec(

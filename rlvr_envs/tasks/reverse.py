@@ -22,7 +22,7 @@ class Reverse(ProceduralDataset[str]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Letters of the word, 2 to 1000.
+        length: Number of letters of the word, from 2 to 1000.
     """
 
     name: ClassVar[str] = "reverse"
@@ -51,7 +51,7 @@ class Reverse(ProceduralDataset[str]):
         return min(content, content[::-1])
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         letters = str(problem.prompt).removeprefix("reverse ").removesuffix(":")
         return f"Write the letters {letters} in reverse order, with nothing between them."
 
@@ -73,7 +73,7 @@ class ReverseEnv(TaskEnv):
     The word.
 
     ## Reward
-    1 when the completion is the reversed word, else 0. Under a chat prompt, the answer that it gives counts.
+    1 if the completion is the reversed word, else 0. Under a chat prompt, the answer within the completion counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:

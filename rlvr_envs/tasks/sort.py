@@ -15,14 +15,14 @@ from verifiers import Between, Problem
 class Sort(ProceduralDataset[tuple[int, ...]]):
     """Sort whole numbers from small to large, with one space between them.
 
-    Every order of the same numbers belongs to the same split.
+    All orders of the same numbers belong to the same split.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Number of numbers, 2 to 1000.
-        max_number: Numbers are drawn uniformly from 0 to this one, at most 10**9.
+        length: Number of numbers, from 2 to 1000.
+        max_number: Numbers are drawn uniformly from 0 to `max_number`, which is at most 10**9.
     """
 
     name: ClassVar[str] = "sort"
@@ -53,7 +53,7 @@ class Sort(ProceduralDataset[tuple[int, ...]]):
         return sorted(content)
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem in words."""
+        """The problem's question in words."""
         numbers = str(problem.prompt).removeprefix("sort ").removesuffix(":")
         return f"Sort the numbers {numbers} from small to large. Write all of them, with one space between two numbers."
 
@@ -79,7 +79,7 @@ class SortEnv(TaskEnv):
     The numbers.
 
     ## Reward
-    1 when the completion is the sorted list, else 0. Under a chat prompt, the answer that it gives counts.
+    1 if the completion is the sorted list, else 0. Under a chat prompt, the answer within the completion counts.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and

@@ -1,4 +1,4 @@
-"""Tables of all environments: reading one loads every file."""
+"""Tables of all environments; importing this module loads every environment's file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
 SOURCES: Mapping[str, Source] = MappingProxyType(
     {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}
 )
-"""The source of the rows of each benchmark, by its name."""
+"""The source of the rows of each benchmark, by the source's name."""
 
 _FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
 FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})
@@ -43,8 +43,8 @@ def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = Non
 
     Args:
         name: A key of `SOURCES`, such as `"gsm8k"`.
-        split: One of its splits.
-        data_dir: As for `Source.load`, which also lists the other errors.
+        split: One of the benchmark's splits.
+        data_dir: As for `Source.load`, which also documents the other errors.
 
     Raises:
         UnknownNameError: If there is no such benchmark or split.

@@ -1,4 +1,4 @@
-"""Problems from anywhere; `rlvr_envs.data.text` finds and reads them."""
+"""The environment for problems from anywhere; `rlvr_envs.data.text` finds and reads them."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class TextEnv(TaskEnv):
     default is a small built-in set of arithmetic questions (24 for training, 8 for testing).
 
     ## Starting State
-    A problem's prompt; default prompt `plain`, the text alone.
+    A problem's prompt. Default prompt `plain`: the text alone.
 
     ## Reward
-    The verifier's score; default verifier `math`: 1 when the final answer equals the reference, else 0. Choices, and the tests
-    and instructions that `convert` makes, are judged by `choice`, `unit_tests` and `ifeval`.
+    The verifier's score. Default verifier `math`: 1 if the final answer equals the reference, else 0. Choices are judged by the
+    verifier `choice`, tests that `convert` makes by `unit_tests`, and instructions that it makes by `ifeval`.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and those of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt`
-    and the `reference`), `convert` (the converter from a column to the reference), `layout` and `verifiers` (verl's rows, each
+    Those of `rlvr_envs.Settings` and of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt` and the
+    `reference`), `convert` (the converter from a column to the reference), `layout` and `verifiers` (for verl's rows, each
     judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
     """
 

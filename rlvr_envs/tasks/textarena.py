@@ -1,4 +1,4 @@
-"""The games of TextArena for one player and for two."""
+"""TextArena's games for one or two players."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rlvr_envs.text_games import TEXTARENA, Library, TextGameDataset, text_game_
 
 @dataclass(frozen=True)
 class TextArena(TextGameDataset):
-    """Beginnings of one of TextArena's games for one player or two; see `rlvr_envs.text_games.TextGameDataset`."""
+    """Opening positions of a one- or two-player TextArena game; see `rlvr_envs.text_games.TextGameDataset`."""
 
     name: ClassVar[str] = TEXTARENA.module
     library: ClassVar[Library] = TEXTARENA
@@ -21,33 +21,34 @@ class TextArena(TextGameDataset):
 
 
 class TextArenaEnv(TaskEnv):
-    """The games of TextArena for one player and for two.
+    """TextArena's games for one or two players.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Games in words, such as `Mastermind-v0`, `TowerOfHanoi-v0`, `ConnectFour-v0` and `KuhnPoker-v0`. `game` names one by its id
-    in TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. Each turn of the policy, wrong moves included, is
-    answered with the game's reply. In a game for two players the policy is one of them, and an opponent takes the turns of the
-    other: at random (`"random"`), or with `interaction=` another policy, a person or any function. The policy reads the game's
-    messages to its player. Nothing is downloaded; the games are played in the sandbox, which confines their random numbers,
-    output and failures.
+    Games in words, such as `Mastermind-v0`, `TowerOfHanoi-v0`, `ConnectFour-v0` and `KuhnPoker-v0`. `game` is a game's id in
+    TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. Each turn of the policy, even with a wrong move, is
+    answered with the game's reply. In a game for two players, the policy is one of them and an opponent is the other. The
+    opponent moves at random (`"random"`), or is another policy, a person or any function, given by `interaction=`. The policy
+    reads the game's messages to its player. Nothing is downloaded; the games are played in the sandbox, which confines their
+    random numbers, output and failures.
 
     ## Starting State
-    The rules and the state of the game, in the game's words, after the opponent's first turns if it begins. Default prompt
-    `chat`: one user message.
+    The rules and the state of the game, in the game's words, after the opponent's first turns if the opponent begins. Default
+    prompt `chat`: one user message.
 
     ## Reward
-    The game's reward for the policy's player at its end: 1 for a win, in many games a share for partial success, in some less
-    than 0 for a wrong move that ends the game; for two players mostly 1, 0 and -1. A game that never ends gives 0.
+    The game's reward for the policy's player at the end of the game: 1 for a win, in many games a share for partial success,
+    and in some games less than 0 for a wrong move that ends the game. Games for two players mostly give 1, 0 or -1. A game that
+    does not end gives 0.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` or `max_turns` are used up before. A game that the
-    opponent loses by a wrong move is an error of the episode, which is no evidence about the policy.
+    Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first. If the opponent loses
+    by a wrong move, the episode counts as an error, since it is no evidence about the policy.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (further arguments of the game beside its id),
-    `seed=0`, `size`, `max_prompt_bytes=8192` (seeds that begin with more are passed over), `isolation="auto"` (of the
+    Those of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (arguments of the game in addition to its id),
+    `seed=0`, `size`, `max_prompt_bytes=8192` (seeds with a longer first message are skipped), `isolation="auto"` (of the
     sandbox), and for two players `seat=None` (the policy's player, 0 or 1; None draws it for each problem) and
     `opponent="random"`. Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
     """

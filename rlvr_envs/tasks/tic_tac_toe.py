@@ -1,4 +1,4 @@
-"""Tic-tac-toe against an opponent: `tic-tac-toe 1-9, played 5, you:`, answered with the opponent's cell."""
+"""Tic-tac-toe: after `tic-tac-toe 1-9, played 5, you:`, each move is answered with the opponent's cell."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ class TicTacToe(InARowDataset):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         opponent: `"random"`, `"greedy"` or `"optimal"`.
-        opening: Maximum number of random moves before the policy's first, up to 4.
+        opening: Maximum number of random moves before the policy's first move, at most 4.
     """
 
     name: ClassVar[str] = "tic_tac_toe"
 
     @property
     def board(self) -> InARow:
-        """The board of 3 by 3."""
+        """The board of 3 by 3 cells."""
         return InARow("tic-tac-toe", 3, 3, 3)
 
 
@@ -35,24 +35,24 @@ class TicTacToeEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is the number of a free cell, the last number in it; cells are numbered from 1 to 9, row by row. It
-    is answered with the cell that the opponent takes. Anything but a free cell loses the game. The opponent moves at random
-    (`"random"`); wins or blocks the policy's win if it can do so at once, and else moves at random (`"greedy"`); or can't be
-    beaten (`"optimal"`, against which a draw is the best result). Its random choices follow from the problem. Another policy or
-    a person can take the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    The last number in each turn of the policy is its move: the number of a free cell, from 1 to 9, counted row by row. It is
+    answered with the cell that the opponent takes. Any other move loses the game. The opponent moves at random (`"random"`);
+    wins or blocks the policy's win if it can do so at once, and otherwise moves at random (`"greedy"`); or can't be beaten
+    (`"optimal"`, against which a draw is the best result). The opponent's random choices follow from the problem. Another
+    policy or a person can play the other side, with `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
-    The moves so far: none, or the opponent's first one.
+    The moves so far: none, or the opponent's first move.
 
     ## Reward
-    1 for a game that is won, 1/2 for a draw, else 0.
+    1 for a win, 1/2 for a draw, else 0.
 
     ## Episode End
-    Terminates when the game is over; truncates when `max_new_tokens` are used up before.
+    Terminates when the game is over; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random") and
-    `opening` (1, the most moves before the policy's first). Defaults: `split="train"`, `max_new_tokens` and
+    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random") and `opening`
+    (1; the maximum number of moves before the policy's first). Defaults: `split="train"`, `max_new_tokens` and
     `max_inserted_tokens` as many as a game needs.
     """
 

@@ -1,4 +1,4 @@
-"""Twenty questions: what is it? Each question names a property, and is answered with yes or no."""
+"""Twenty questions to find a thing; each question names a property and is answered with yes or no."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ book:
 THINGS: Mapping[str, frozenset[str]] = MappingProxyType(
     {thing: frozenset(rest.split()) for thing, _, rest in (line.partition(":") for line in _TABLE.split("\n") if line)}
 )
-"""The things to guess, and the properties of each."""
+"""The things to guess, each with its properties."""
 PROPERTIES = tuple(sorted(set().union(*THINGS.values())))
 _WORD = re.compile(r"[a-z]+")
 _UNCLEAR = "ask one thing"
@@ -100,7 +100,7 @@ def play(reference: SecretThing, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class TwentyQuestions(ProceduralDataset[str]):
-    """Find the thing that somebody thinks of.
+    """Find the thing that somebody is thinking of.
 
     Args:
         split: `"train"` or `"test"`.
@@ -143,7 +143,7 @@ class TwentyQuestions(ProceduralDataset[str]):
         return content
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         return (
             f"I think of a thing. Find out which in at most {self.questions} turns. Each of your turns asks whether the thing "
             "has "
@@ -171,16 +171,16 @@ def _room(dataset: TwentyQuestions) -> tuple[int, int]:
 
 
 class TwentyQuestionsEnv(TaskEnv):
-    """Find the thing that somebody thinks of, by questions that are answered with yes and no.
+    """Find the thing that somebody is thinking of, by questions that are answered with yes or no.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is a question that names one property of those in the prompt (`animal`, `is it big?`), answered with
-    the property and `yes` or `no`, or a guess that names a thing. A turn that names several, or none, is answered with `ask one
-    thing`, and counts as a question, too. The answers come from a table of the environment's own
-    (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train and
-    test splits are disjoint. A player who knows the table and halves the remaining things needs at most 14 questions.
+    Each turn of the policy is a question or a guess. A question names one of the properties in the prompt (`animal`, `is it
+    big?`) and is answered with the property and `yes` or `no`; a guess names a thing. A turn that names several properties or
+    things, or none, is answered with `ask one thing` and counts as a question, too. The answers come from the environment's own
+    table (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train
+    and test splits are disjoint. A player who knows the table and halves the remaining things needs at most 14 questions.
 
     | property | yes if it |
     |---|---|
@@ -200,10 +200,10 @@ class TwentyQuestionsEnv(TaskEnv):
     The number of questions, and the properties.
 
     ## Reward
-    1 when the thing is named in time, else 0.
+    1 if the thing is named in time, else 0.
 
     ## Episode End
-    Terminates when the thing is named or the questions are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the thing is named or the questions are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `questions` (20). Defaults:

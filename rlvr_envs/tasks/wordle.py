@@ -1,4 +1,4 @@
-"""Wordle: `find a word of 5 letters:`, answered with a mark for each letter, right or misplaced."""
+"""Wordle: after a prompt such as `find a word of 5 letters:`, each guess is answered with a mark for each of its letters."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _NO_WORD = "no word of {} letters"
 
 
 def marks(secret: str, guess: str) -> str:
-    """Mark each letter of a guess: `g` (green) if it is right, `y` (yellow) if it is elsewhere in the secret, else `-`.
+    """Mark each letter of a guess: `g` (green) if it is right, `y` (yellow) if it is elsewhere in the secret, otherwise `-`.
 
-    A letter is marked no more often than the secret has it: first where it is right, then from left to right.
+    A letter is marked no more often than it occurs in the secret, first at its right places and then from left to right.
     """
     left = Counter(secret) - Counter(letter for letter, other in zip(guess, secret, strict=True) if letter == other)
     written = []
@@ -45,13 +45,13 @@ def play(reference: SecretWord, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class Wordle(WordDataset):
-    """Find a word by guessing words.
+    """Find a secret word by guessing words.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        length: Letters of the word, 4 to 7.
+        length: Number of letters of the word, from 4 to 7.
         guesses: Number of guesses.
     """
 
@@ -71,7 +71,7 @@ class Wordle(WordDataset):
         )
 
     def in_words(self, problem: Problem) -> str:
-        """The rules of the game, and its beginning."""
+        """The rules of the game in words, and its start."""
         return (
             f"Find my secret English word of {self.length} letters in at most {self.guesses} turns. Each of your turns is one "
             f"guess: write a word of {self.length} letters alone. I answer with one sign for each letter: g if the letter is "
@@ -99,25 +99,25 @@ def _room(dataset: Wordle) -> tuple[int, int]:
 
 
 class WordleEnv(TaskEnv):
-    """Find a secret word by the marks of each guess's letters.
+    """Find a secret word; each guess is answered with a mark for each of its letters.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The last word in each turn of the policy is its guess; any string of letters counts as a word. The answer has a mark for
     each letter of the guess: `g` (green) if it is in the right place, `y` (yellow) if it is elsewhere in the secret word, and
-    `-` if the word does not contain it, or no further time. The secret words are common English words from the
-    environment's own list (`rlvr_envs.games.WORDS`); those of the train and test splits are disjoint. A player who knows the
-    list can find every word in the default number of guesses.
+    `-` if the word does not contain it, or not another time. The secret words are common English words from the environment's
+    own list (`rlvr_envs.games.WORDS`); the secret words of the train and test splits are disjoint. A player who knows the list
+    can find every word in the default number of guesses.
 
     ## Starting State
     The number of letters of the word.
 
     ## Reward
-    1 when the word is found in time, else 0.
+    1 if the word is found in time, else 0.
 
     ## Episode End
-    Terminates when the word is found or the guesses are used up; truncates when `max_new_tokens` are used up before.
+    Terminates when the word is found or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
     Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `guesses` (6).

@@ -1,7 +1,7 @@
-"""Checks by trial of verifiers, data sets and environments of your own, for the tests of your package.
+"""Checks of your own verifiers, data sets and environments by trial, for the tests of your package.
 
-Each check returns nothing, or raises an `InvalidArgumentError` that says what was expected, what came, and the usual cause.
-`agents.testing` has these, and the checks of agents and policies, which need torch.
+Each check returns None, or raises an `InvalidArgumentError` that states the expected and the actual result and the usual cause.
+`agents.testing` has these checks and the checks of agents and policies, which need torch.
 """
 
 from rlvr_envs.testing.dataset import check_dataset

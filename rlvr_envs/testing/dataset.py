@@ -22,16 +22,17 @@ def check_dataset(
     split: str = "train",
     problems: int = 100,
 ) -> None:
-    """Check a data set, on some of its problems, evenly spaced.
+    """Check a data set on some of its problems, which are evenly spaced.
 
     Args:
         dataset: A sequence of problems; or a name as for `dataset=` of `rlvr/Text-v0`, such as `my_data:doubles`.
-        verifier: As for `verifiers.make`: each problem's `metadata["gold_completion"]` must be correct. None checks no golds.
-        split: The split to load of a data set that is given by name.
-        problems: Number of problems to look at.
+        verifier: A verifier, as for `verifiers.make`, for which each problem's `metadata["gold_completion"]` must be correct.
+            None checks no gold completions.
+        split: The split to load if the data set is given by name.
+        problems: Number of problems to check.
 
     Raises:
-        InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
+        InvalidArgumentError: If a check fails; the message states the expected and the actual result and the usual cause.
     """
     loaded = text.load(dataset, split=split) if isinstance(dataset, str) else dataset
     _check_sequence(loaded)

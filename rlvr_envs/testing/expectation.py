@@ -6,13 +6,13 @@ from verifiers import InvalidArgumentError
 
 
 def expect(holds: bool, whose: str, expected: str, came: object, hint: str) -> None:
-    """Raise an `InvalidArgumentError` unless something holds.
+    """Raise an `InvalidArgumentError` unless a condition holds.
 
     Args:
         holds: Result of the check.
         whose: The object that was checked, such as "the data set".
         expected: The expected result, as a noun phrase.
-        came: The actual result; text is shown as it is, anything else by its repr.
+        came: The actual result; text is shown unchanged, anything else by its repr.
         hint: A sentence on the usual cause.
     """
     if not holds:

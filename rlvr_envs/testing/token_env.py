@@ -1,4 +1,4 @@
-"""`check_token_env`: checks by trial that an environment can be trained in."""
+"""`check_token_env`: checks by trial that an environment is suitable for training."""
 
 from __future__ import annotations
 
@@ -23,17 +23,16 @@ def check_token_env(
 ) -> None:
     """Play random episodes in an environment, and check the properties that agents and rollouts rely on.
 
-    Gymnasium's own `check_env` checks other things, and takes random actions, which are not legal everywhere.
+    Gymnasium's own `check_env` checks other properties, and takes random actions, which are not legal in all environments.
 
     Args:
-        make: A name as for `find_environment`; or a class or function that builds an environment, which is called several
-            times.
+        make: A name as for `find_environment`, or a class or function that builds an environment and is called several times.
         episodes: Number of episodes.
         seed: Seed of resets and actions.
         **arguments: Arguments of the environment.
 
     Raises:
-        InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
+        InvalidArgumentError: If a check fails; the message states the expected and the actual result and the usual cause.
     """
     if isinstance(make, gymnasium.Env):
         raise InvalidArgumentError(
@@ -176,7 +175,7 @@ class _Episode:
 
 
 def _step(env: gymnasium.Env[Any, Any], token: int) -> tuple[Any, ...]:
-    """Take a step, and wait for a verdict that comes later."""
+    """Take a step, and wait for a deferred verdict."""
     observation, reward, terminated, truncated, info = env.step(token)
     while info.get("pending"):
         observation, late, terminated, truncated, info = env.unwrapped.wait()  # type: ignore[attr-defined]
@@ -185,7 +184,7 @@ def _step(env: gymnasium.Env[Any, Any], token: int) -> tuple[Any, ...]:
 
 
 def _judgement(info: dict[str, Any]) -> str:
-    """The fields of a verdict that must not change."""
+    """The fields of a verdict that must be the same in a replay."""
     verdict = info.get("verdict")
     return "" if verdict is None else repr((verdict.score, verdict.outcome, verdict.answer, dict(verdict.detail)))
 
@@ -199,7 +198,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 def _check_rows(cls: type[TaskEnv], played: list[_Episode], arguments: dict[str, Any]) -> None:
-    """A row of the native vector environment is an environment by itself."""
+    """Check that each row of the native vector environment plays like a single environment."""
     vector = cls.make_vec(len(played), **arguments)
     try:
         observation, _ = vector.reset(seed=[episode.seed for episode in played])

@@ -20,7 +20,7 @@ _HOSTILE = (
     "{'answer': [1, {",
     "²½٣ⅷ𝟜",
 )
-"""Completions as untrained or over-trained policies write them; none of them contains an answer."""
+"""Completions such as untrained or over-trained policies write; none of them contains an answer."""
 _THREADS = 4
 
 
@@ -34,20 +34,20 @@ def check_verifier(
 ) -> None:
     """Check a verifier on a problem.
 
-    It must judge the right completion above the wrong ones, whatever came before, alone, in batches and from several threads;
-    it must judge any text, without breaking; and it must not change the problem.
+    The verifier must score the right completion above the wrong ones, whatever it has judged before, alone, in batches and from
+    several threads. It must judge any text without an error, and must not change the problem.
 
     Args:
         spec: As for `verifiers.make`: a name, a class, a factory or a verifier.
         problem: A problem.
-        correct: A completion that answers it.
-        incorrect: Completions that do not.
+        correct: A completion that answers the problem correctly.
+        incorrect: Completions with wrong answers.
         **arguments: As for `verifiers.make`.
 
     Raises:
-        InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
-        VerifierContractError: If the spec is not a verifier, or it returns anything but a verdict, a bool or
-            a finite number.
+        InvalidArgumentError: If a check fails; the message states the expected and the actual result and the usual cause.
+        VerifierContractError: If the spec is not a verifier, or the verifier returns anything but a verdict, a bool or a finite
+            number.
     """
     checker = _VerifierChecker(verifiers.make(spec, **arguments), problem)
     wrong = [incorrect] if isinstance(incorrect, str) else list(incorrect)
@@ -74,7 +74,7 @@ class _VerifierChecker:
         expect(holds, f"the verifier {self.verifier!r}", expected, came, hint)
 
     def outcomes(self, correct: str, wrong: Sequence[str]) -> None:
-        """The right completion is correct, and scores more than the wrong ones."""
+        """Check that the right completion is correct, and scores more than the wrong ones."""
         right = self._judged(correct)
         self._expect(
             right.outcome in (Outcome.CORRECT, Outcome.SCORED),
@@ -92,7 +92,7 @@ class _VerifierChecker:
             )
 
     def any_text(self) -> None:
-        """No text breaks it, and no text without an answer is correct."""
+        """Check that no text causes an error, and that no text without an answer is correct."""
         for text in _HOSTILE:
             verdict = self._judged(text)
             self._expect(
@@ -110,7 +110,7 @@ class _VerifierChecker:
             )
 
     def repeats(self, texts: Sequence[str]) -> None:
-        """A second verdict equals the first, also after others."""
+        """Check that a second verdict equals the first, even after other verdicts."""
         first = {text: self._judged(text) for text in texts}
         for text in reversed(texts):
             self._same(
@@ -118,7 +118,7 @@ class _VerifierChecker:
             )
 
     def batches(self, texts: Sequence[str]) -> None:
-        """Verdicts do not depend on the batch."""
+        """Check that verdicts do not depend on the batch."""
         if not isinstance(self.verifier, BatchVerifier):
             return
         for batch in (texts, texts[::-1]):
@@ -130,7 +130,7 @@ class _VerifierChecker:
                 self._same(self._judged(text), verdict, text, f"in a batch of {len(batch)}", hint)
 
     def threads(self, texts: Sequence[str]) -> None:
-        """It judges in several threads at once, as deferred verification does."""
+        """Check the verdicts of several threads at once, as in deferred verification."""
         alone = [self._judged(text) for text in texts]
         with ThreadPoolExecutor(_THREADS) as pool:
             together = list(pool.map(self._judged, list(texts) * _THREADS))
@@ -140,7 +140,7 @@ class _VerifierChecker:
             self._same(alone[index], verdict, texts[index], f"in {_THREADS} threads at once", hint)
 
     def problem_unchanged(self) -> None:
-        """The problem is unchanged."""
+        """Check that the problem is unchanged."""
         hint = "Other completions are judged against the same problem: copy what is changed"
         self._expect(repr(self.problem) == self.before, f"an unchanged {self.before}", repr(self.problem), hint)
 

@@ -1,4 +1,4 @@
-"""The data set of a game: its beginnings, each with a seed of its own."""
+"""The data set of a game: opening positions, each with its own seed."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ from rlvr_envs.text_games.two_players import OPPONENTS, TextGameInteraction, let
 from verifiers import AtLeast, Between, InvalidArgumentError, Problem, unknown_name
 
 _KEPT = 4096
-"""Number of problems that a data set keeps once they are made."""
+"""Maximum number of problems that a data set caches."""
 _DRAWS = 50
-"""This many seeds are tried for a beginning that is short enough."""
+"""Number of seeds that are tried until an opening position is short enough."""
 _SEEDS = 2**31
 _INSERTED_TOKENS = 8192
 
 
 @dataclass(frozen=True)
 class TextGameDataset(SeededDataset):
-    """Beginnings of one game for one player or two.
+    """Opening positions of a game for one or two players.
 
     Args:
-        split: `"train"` or `"test"`: each has seeds of its own. A game with few beginnings has the same ones in both.
+        split: `"train"` or `"test"`, which have different seeds. A game with few opening positions has the same in both splits.
         game: Id of the game in its library.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
-        arguments: Further arguments of the game beside its id, such as `{"max_turns": 5}`.
-        max_prompt_bytes: Longest beginning, in UTF-8 bytes; seeds with longer ones are passed over.
-        isolation: Isolation that the sandbox must have, as for the verifier `unit_tests`.
-        seat: The policy's player of two, 0 or 1; None draws it for each problem.
-        opponent: The player of the other side in a game of two: `"random"`.
+        arguments: Arguments of the game in addition to its id, such as `{"max_turns": 5}`.
+        max_prompt_bytes: Maximum length of the first message, in UTF-8 bytes; seeds with a longer one are skipped.
+        isolation: Isolation that the sandbox must provide, as for the verifier `unit_tests`.
+        seat: The policy's player, 0 or 1, in a game for two; None draws the player for each problem.
+        opponent: Name of the opponent in a game for two: `"random"`.
 
     Raises:
         MissingDependencyError: If the library is not installed.
         UnknownNameError: If there is no such split, game or opponent.
-        InvalidArgumentError: If another argument is out of range, or the game can't be played here.
+        InvalidArgumentError: If another argument is out of range, or the game can't be played in the sandbox.
         SandboxUnavailableError: If the system provides less isolation than requested.
     """
 
@@ -59,14 +59,14 @@ class TextGameDataset(SeededDataset):
     def __post_init__(self) -> None:
         self.library.require(f"a game of {self.library.name}")
         super().__post_init__()
-        if self.opponent not in list(OPPONENTS):  # equality: what comes may not be hashable
+        if self.opponent not in list(OPPONENTS):  # compared by equality, since the argument may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         if self.seat is not None:
             if self.players == 1:
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
                 )
-        elif self.players == 2:  # if no opponent can begin, that should be reported before the first such problem
+        elif self.players == 2:  # an opponent that can't begin is reported now, not before some later problem
             self._begun(self._game(0, 0)[0], 1)
         self._made(0)
 
@@ -77,21 +77,21 @@ class TextGameDataset(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """Unknown: seeds may begin the same game."""
+        """None, since the number is unknown: several seeds may begin the same game."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
         return self._made(index)
 
     def _game(self, index: int, draw: int) -> tuple[TextGame, int]:
-        """A game before its first turn, and the player that is drawn for the policy."""
+        """A game before its first turn, and the player drawn for the policy."""
         arguments = as_text(self.arguments)
         origin = repr((self._id(index), arguments, draw))
         drawn = int.from_bytes(blake2b(origin.encode(), digest_size=8).digest(), "little")
         return TextGame(self.library.module, self.game, drawn % _SEEDS, arguments, self.isolation), drawn // _SEEDS % 2
 
     def _begun(self, game: TextGame, seat: int) -> TextGame:
-        """A game after the opponent's first turns, if it begins."""
+        """A game after the opponent's first turns, if the opponent begins."""
         game = game._replace(seat=seat)
         return game._replace(opening=let_play(game, (), OPPONENTS[self.opponent])[1])
 
@@ -100,7 +100,7 @@ class TextGameDataset(SeededDataset):
 
     @functools.cached_property
     def _made(self) -> Callable[[int], Problem]:
-        # Streams ask for a row's problem with every token.
+        # Problems are cached, since streams ask for a row's problem at every token.
         return functools.lru_cache(maxsize=_KEPT)(self._make)
 
     def _make(self, index: int) -> Problem:
@@ -120,7 +120,7 @@ class TextGameDataset(SeededDataset):
 
 
 def text_game_rules(dataset: TextGameDataset, tokenizer: object) -> Mapping[str, Any]:
-    """The rules of such an environment: the game's answers, and room for them."""
+    """The rules of such an environment: the game's answers, and the token limit for them."""
     alone = dataset.players == 1
     interaction = GameInteraction(play, whole=True) if alone else TextGameInteraction(OPPONENTS[dataset.opponent])
     return {"interaction": interaction, "max_inserted_tokens": _INSERTED_TOKENS}

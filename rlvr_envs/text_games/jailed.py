@@ -1,12 +1,13 @@
-"""The program that runs in the sandbox: it plays a game of TextArena or GEM again, from its seed and all turns.
+"""The program that runs in the sandbox: it replays a game of TextArena or GEM from its seed and all turns.
 
-It reads requests as lines of JSON from its standard input, and answers each with one: the game's messages to the player after
-the last turn, or before the first, or those to the other player if that one is to move. It is sent as text, and imports nothing
-of this distribution. To play a game again it gets one request; a game that goes on gets further turns.
+It reads requests as lines of JSON from standard input, and answers each with a line of JSON: the game's messages to the player
+after the last turn or before the first, or the messages to the other player if the other player is to move. The program is sent
+as text, and imports nothing from this distribution. One request replays a game; further requests add turns to a game that goes
+on.
 
-These games draw from `random` and `numpy.random` themselves, print, and ask for files and servers. They run in a process of
-their own, which is seeded before the game is made and has no network. So all of that stays there, and a dialogue always has the
-same result.
+These games use the global generators of `random` and `numpy.random`, print, and ask for files and servers. They run in a
+separate process, which is seeded before the game is made and has no network. So these effects stay in this process, and a
+dialogue always has the same result.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from typing import Any
 
 
 class RefusedError(Exception):
-    """A game that can't be played here; its arguments are a class of error, a message, and the names that are known."""
+    """A game can't be played here; the error's arguments are a kind of error, a message, and the known names."""
 
 
 class TextArenaGame:
-    """A game of TextArena for one player or two. It pays once, at its end."""
+    """A game of TextArena for one or two players, which gives its reward only at its end."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         import textarena
         from textarena.envs.registration import ENV_REGISTRY
 
         if name not in ENV_REGISTRY:
-            # Names with these endings are the same games with other wrappers.
+            # Names with these endings are the same games in other wrappers.
             raise RefusedError("game", name, [game for game in ENV_REGISTRY if not game.endswith(("-raw", "-train"))])
         self._library = textarena
         self._name = name
@@ -44,7 +45,7 @@ class TextArenaGame:
         self._over = False
 
     def begin(self, seed: int) -> None:
-        """Start with as few players as the game takes; the player to move gets the rules and the state of the game."""
+        """Start with the smallest possible number of players; the player to move gets the rules and the state of the game."""
         refusals = []
         for players in (1, 2):
             seed_everything(seed)
@@ -61,18 +62,18 @@ class TextArenaGame:
                 if error.args[0] != "start":
                     raise
                 refusals.append(error)
-        # A fault that is not about the number of players is the reason, and else the one with two players.
+        # Report an error that is not about the number of players, or else the error with two players.
         raise next((error for error in refusals if "player" not in error.args[1].lower()), refusals[-1])
 
     def _make(self) -> None:
         self._env = self._library.make(self._name, **self._arguments)
         *wrappers, self._core = self._layers(self._env)
         names = {type(wrapper).__name__ for wrapper in wrappers}
-        # The others show the game's messages, and nothing of the other player's turns.
+        # Other observation wrappers show the game's messages, and nothing of the other player's turns.
         self._shows_turns = all(name in _SHOW_TURNS for name in names if "Observation" in name)
 
     def _layers(self, env: Any) -> list[Any]:
-        """The wrappers of a game, and last the game itself."""
+        """The wrappers of a game, and finally the game itself."""
         layers = [env]
         while isinstance(layers[-1], self._library.Wrapper):
             layers.append(layers[-1].env)
@@ -81,7 +82,7 @@ class TextArenaGame:
     def _start(self, players: int, seed: int) -> None:
         self._env.reset(num_players=players, seed=seed)
         state = self._core.state
-        # Some start with one player and wait for others; some start with any number, and play with two.
+        # Some games start with one player and wait for others; some start with any number, and play with two.
         if isinstance(state, self._library.SinglePlayerState) != (players == 1) or len(state.observations) != players:
             raise ValueError("this is a game of several players")
         if players == 1:
@@ -105,7 +106,7 @@ class TextArenaGame:
             self._tell(player, self._core.state.observations[player])
 
     def state(self, seat: int) -> dict[str, Any]:
-        """The state of the game for a player, or for the other one if that one is to move."""
+        """The state of the game for a player, or for the other player if the other is to move."""
         told = self._views[seat][-1]
         forfeits = [player for player, info in self._core.state.game_info.items() if info.get("invalid_move")]
         forfeit = any(player != seat for player in forfeits)
@@ -119,7 +120,7 @@ class TextArenaGame:
         return {"text": text, "reward": score, "over": True, "won": score == 1.0, "view": None, "forfeit": forfeit}
 
     def first_legal(self, moves: Sequence[str]) -> str | None:
-        """The first of some moves that the game takes, which are tried on copies of it."""
+        """The first of some moves that the game accepts; the moves are tried on copies of the game."""
         chance = random.getstate(), numpy_random().get_state()
         try:
             return next((move for move in moves if self._takes(move)), None)
@@ -133,23 +134,23 @@ class TextArenaGame:
         setattr(state, _WRONG, False)
         try:
             tried.step(action=move)
-        except Exception:  # noqa: BLE001 - a move that breaks the game is none that it takes
+        except Exception:  # noqa: BLE001 - a move that makes the game fail is not accepted
             return False
         return not getattr(state, _WRONG)
 
     def _listen(self) -> None:
         """Pass the game's messages since the last turn to the player to move.
 
-        The wrappers of a game repeat the whole dialogue instead, so the game itself is asked.
+        The wrappers of a game would repeat the whole dialogue, so the game itself is asked.
         """
         self._tell(*self._core.get_observation())
 
     def _tell(self, player: int, observed: Iterable[tuple[int, str, Any]]) -> None:
-        """Add to a player's messages; its own turns, which the game repeats, are in the dialogue already."""
+        """Add to a player's messages; the player's own turns, which the game repeats, are already in the dialogue."""
         kinds = self._library.ObservationType
         said = []
         for speaker, message, kind in observed:
-            if kind not in set(kinds):  # three games give a turn in the wrong order, as a message of no kind
+            if kind not in set(kinds):  # three games pass a turn's fields in the wrong order, without a kind
                 continue
             if kind is not kinds.PLAYER_ACTION:
                 said.append(message.strip("\n"))
@@ -164,7 +165,7 @@ _WRONG = "noted_wrong_move"
 
 
 def _noted(set_invalid_move: Callable[..., Any]) -> Callable[..., Any]:
-    """Have a method leave a mark, also on copies of the game, and pass over an argument that some games of 0.7.4 add."""
+    """Make a method leave a mark, on copies of the game, too, and ignore an argument that some games of 0.7.4 add."""
 
     def set_and_note(state: Any, *args: Any, player_id: int | None = None, **kwargs: Any) -> Any:
         setattr(state, _WRONG, True)
@@ -174,7 +175,7 @@ def _noted(set_invalid_move: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _in_order(set_invalid_move: Callable[..., None]) -> Callable[..., None]:
-    """Give a method its arguments by their kinds: some games of 0.7.4 exchange the reason and the score."""
+    """Pass a method its arguments by their types, since some games of 0.7.4 swap the reason and the score."""
 
     def set_in_order(reason: Any, reward: Any = -1.0) -> None:
         set_invalid_move(*((reward, reason) if isinstance(reward, str) else (reason, reward)))
@@ -183,7 +184,7 @@ def _in_order(set_invalid_move: Callable[..., None]) -> Callable[..., None]:
 
 
 class GEMGame:
-    """A game of GEM. It pays in every turn; one whose rewards come to 1 is won."""
+    """A game of GEM, which gives a reward in every turn; a game whose rewards sum to 1 is won."""
 
     players = 1
     player = 0
@@ -200,12 +201,12 @@ class GEMGame:
         self._earned = 0.0
 
     def begin(self, seed: int) -> None:
-        """Start; the player gets the rules and the state of the game."""
+        """Start the game; the player gets the rules and the state of the game."""
         with refused("start"):
             self._set(self._joined(*self._env.reset(seed=seed)))
 
     def take(self, text: str) -> None:
-        """Take a turn."""
+        """Take a turn of the player."""
         told, reward, terminated, truncated, info = self._env.step(text)
         over = bool(terminated or truncated)
         self._earned += float(reward)
@@ -217,7 +218,7 @@ class GEMGame:
         return self._state
 
     def first_legal(self, moves: Sequence[str]) -> None:
-        """Nobody asks for a move of another player."""
+        """Return None, since there is no other player whose move could be asked for."""
 
     def _set(self, text: str, reward: float = 0.0, *, over: bool = False, won: bool = False) -> None:
         self._state = {"text": text, "reward": reward, "over": over, "won": won, "view": None, "forfeit": False}
@@ -228,7 +229,7 @@ class GEMGame:
 
 @contextlib.contextmanager
 def refused(doing: str) -> Iterator[None]:
-    """Within the block, an exception is the game's refusal to be played here."""
+    """Turn an exception within the block into a `RefusedError`."""
     try:
         yield
     except RefusedError:
@@ -242,10 +243,10 @@ def refused(doing: str) -> Iterator[None]:
 
 
 def find_corpora(names: str | Sequence[str], *_: Any, **__: Any) -> bool:
-    """Replacement for `nltk.download`, which checks that the corpora are there.
+    """Check that corpora are installed; this replaces `nltk.download`.
 
     Raises:
-        RefusedError: If one is not.
+        RefusedError: If a corpus is missing.
     """
     for name in [names] if isinstance(names, str) else names:
         if not _is_there(name):
@@ -268,37 +269,37 @@ LIBRARIES: Mapping[str, type[TextArenaGame] | type[GEMGame]] = {"textarena": Tex
 
 
 def numpy_random() -> Any:
-    """NumPy's shared random numbers."""
+    """NumPy's module of global random numbers."""
     import numpy
 
     return numpy.random
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the random numbers that games draw from."""
+    """Seed the generators from which games draw."""
     random.seed(seed)
     numpy_random().seed(seed)
 
 
 class Table:
-    """A game that is played on, for one of its players.
+    """A game in progress, seen by one of its players.
 
     Args:
         library: The game's library.
-        name: Its id there.
-        arguments: Further arguments of the game beside its id.
-        seed: Seed of its random numbers.
-        seat: The player that is asked for, if there are two.
+        name: The game's id in the library.
+        arguments: Arguments of the game in addition to its id.
+        seed: Seed of the game's random numbers.
+        seat: The player whose view is returned, if there are two.
 
     Raises:
-        RefusedError: If it can't be played here.
+        RefusedError: If the game can't be played here.
     """
 
     def __init__(self, library: str, name: str, arguments: str, seed: int, seat: int) -> None:
         import nltk
 
         nltk.download = find_corpora
-        if "nltk_data" in sys.modules:  # a folder beside the packages, which the sandbox can read as it does these
+        if "nltk_data" in sys.modules:  # a folder next to the packages, which the sandbox can read like these
             nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
         seed_everything(seed)
         self._game = LIBRARIES[library](name, ast.literal_eval(arguments))
@@ -307,14 +308,14 @@ class Table:
         self._state = self._game.state(self._seat)
 
     def play(self, turns: Sequence[tuple[bool, str]], moves: Sequence[str]) -> dict[str, Any]:
-        """Play on; return the result of the last turn.
+        """Continue the game; return the result of the last turn.
 
         Args:
-            turns: Further turns, each with whether it is that player's.
-            moves: Moves of the player to move; the first legal one is returned.
+            turns: Further turns, each with whether it is the player's own.
+            moves: Possible moves of the player to move; the first legal move is returned.
 
         Raises:
-            Exception: Whatever the game raises at a turn.
+            Exception: Any exception that the game raises at a turn.
         """
         for own, text in turns:
             if self._state["over"]:
@@ -328,11 +329,11 @@ class Table:
 
 
 def main() -> None:
-    """Answer requests until there are no more: the first begins a game, and any other plays on."""
+    """Answer requests until the input ends: the first begins a game, and any other continues it."""
     replies, table = sys.stdout, None
     for line in sys.stdin:
         request = json.loads(line)
-        sys.stdout = io.StringIO()  # what games print is lost
+        sys.stdout = io.StringIO()  # output of games is dropped
         try:
             table = table or Table(**request["game"])
             reply = table.play(request["turns"], request["moves"])

@@ -1,4 +1,4 @@
-"""The two libraries of games, and asking the program in the sandbox that plays them."""
+"""The two libraries of games, and requests to the program in the sandbox that plays their games."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from verifiers import InvalidArgumentError, VerifierFailureError, missing_depend
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Limit on the processor time, in seconds, of a game up to its last turn; for a game that goes on, over all turns."""
+"""Limit on the processor time of a game, in seconds: of a replay or, for a game in progress, of all turns together."""
 _LIVE = 64
-"""Number of games that go on at the same time, each in a process of its own with some 6 MiB of memory."""
+"""Maximum number of games in progress, each in a separate process with about 6 MiB of memory."""
 _CHECKED = 256
-"""One in so many turns of a game that goes on is compared with the game played again."""
+"""One out of this number of turns of games in progress is compared with a replay of the game."""
 _SHOWN = 600
 _MEMORY_MIB = 2048
 _CORPORA = "nltk_data"
 _KEPT = 1024
-"""Number of states that are kept: the verifier asks for the one that the last turn led to, which was answered before."""
+"""Number of cached states: the verifier asks for the state after the last turn, which was computed for the answer."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Library:
     """A library of games."""
 
     name: str
-    """The name as users write it."""
+    """The name in the spelling that users know."""
     module: str
     distribution: str
     version: str
-    """The supported release: others play and pay differently."""
+    """The supported release; other releases play and reward differently."""
     extra: str
 
     def require(self, purpose: str) -> None:
@@ -68,34 +68,34 @@ LIBRARIES: Mapping[str, Library] = {library.module: library for library in (TEXT
 
 
 class TextGame(NamedTuple):
-    """One game, with everything needed to play it again."""
+    """One game, with everything needed to replay it."""
 
     library: str
     """`"textarena"` or `"gem"`."""
     game: str
-    """Its id there."""
+    """The game's id in the library."""
     seed: int
     arguments: str
-    """Further arguments of its environment beside the id, as the text of a dictionary."""
+    """Arguments of the game in addition to its id, as the text of a dictionary."""
     isolation: str
-    """Isolation that the sandbox must have."""
+    """Isolation that the sandbox must provide."""
     seat: int = 0
-    """The policy's player, if there are two."""
+    """The policy's player, if there are two players."""
     opening: tuple[str, ...] = ()
-    """The other player's turns before the policy's first."""
+    """The other player's turns before the policy's first turn."""
 
 
 class Said(NamedTuple):
-    """A turn of one of two players."""
+    """A turn of a player."""
 
     text: str
     own: bool = True
-    """Whether it is the policy's."""
+    """Whether the turn is the policy's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """The result of the last of some turns."""
+    """The result of the last turn."""
 
     text: str
     """The game's message to the policy; empty if the other player is to move."""
@@ -105,22 +105,23 @@ class Played:
     won: bool
     players: int
     view: tuple[str, ...] | None
-    """The game's messages to the other player and that player's turns, alternating, if it is to move."""
+    """The game's messages to the other player and the other player's turns, alternating, if the other player is to move; else
+    None."""
     forfeit: bool
     """Whether the other player lost by a wrong move, after a warning."""
 
 
 @functools.lru_cache(maxsize=_KEPT)
 def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
-    """Play a game again; without turns, return its beginning after the other player's opening.
+    """Replay a game; without turns, return the position after the other player's opening.
 
     Raises:
         UnknownNameError: If the library has no such game.
-        InvalidArgumentError: If the game can't be played here: it takes more players, other arguments, or resources that are
-            not available.
+        InvalidArgumentError: If the game can't be played here, since it needs more players, other arguments, or resources that
+            are not available.
         SandboxUnavailableError: If the system provides less isolation than requested.
-        VerifierFailureError: If the game raises at a turn, a turn is that of the wrong player, or a limit of time and memory is
-            passed.
+        VerifierFailureError: If the game raises at a turn, a turn belongs to the wrong player, or a limit on time or memory is
+            exceeded.
     """
     reply = _play_on(game, turns, ()) if turns else None
     if reply is not None and _is_checked(game, turns) and reply != (again := _ask(game, turns, ())):
@@ -142,7 +143,7 @@ def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
 
 
 def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> str | None:
-    """The first of some moves that a game takes after some turns; None if it takes none of them.
+    """The first of some moves that a game accepts after some turns; None if it accepts none of them.
 
     Raises:
         RLVRError: As for `replay`.
@@ -153,12 +154,12 @@ def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -
 
 
 def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
-    """Whether a turn is among those after which a game that goes on is played again and compared."""
+    """Whether a game in progress is compared with a replay after this turn."""
     return zlib.crc32(repr((game, turns)).encode("utf-8", "surrogatepass")) % _CHECKED == 0
 
 
 def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
-    """The request to the program in the sandbox, which knows `known` turns already; -1 if it knows nothing."""
+    """The request to the program in the sandbox, which already knows `known` turns; -1 if it does not know the game."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
     new = said if known < 0 else turns[known:]
     begun = {
@@ -172,7 +173,7 @@ def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, kno
 
 
 def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> dict[str, Any] | None:
-    """Ask the process in which the game goes on; None if no process answers."""
+    """Ask the process with the game in progress; return None if no process answers."""
     runner = _runner(game.library, game.isolation)
     asked = _live_games(os.getpid()).ask(
         game,
@@ -193,12 +194,12 @@ def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> d
 
 @functools.lru_cache(maxsize=1)
 def _live_games(process: int) -> LiveGames:
-    """The games that go on, separate for each process."""
+    """The games in progress; each process has its own."""
     return LiveGames(_LIVE)
 
 
 def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[str, Any]:
-    """Play a game again in the sandbox."""
+    """Replay a game in the sandbox."""
     request = _request(game, turns, moves)
     output = _runner(game.library, game.isolation)(_program(), request + "\n", timeout_s=_TURN_S)
     if not output.stdout.endswith("}\n"):
@@ -214,7 +215,7 @@ def _ask(game: TextGame, turns: Sequence[Said], moves: Sequence[str]) -> dict[st
 
 @functools.lru_cache(maxsize=4)
 def _runner(library: str, isolation: str) -> ProgramRunner:
-    """The sandbox with the library loaded, and with NLTK's corpora if they are beside the packages."""
+    """The sandbox with the library loaded, and with NLTK's corpora if they are installed next to the packages."""
     corpora = [_CORPORA] if importlib.util.find_spec(_CORPORA) else []
     packages = (library, "numpy", "nltk", *corpora)
     return ProgramRunner(packages=packages, isolation=isolation, memory_mib=_MEMORY_MIB)
@@ -245,10 +246,10 @@ def _refusal(game: TextGame, kind: str, reason: str, known: Sequence[str]) -> Ex
 
 
 def as_text(arguments: object) -> str:
-    """The arguments of a game as the text of a dictionary, the same for equal ones.
+    """The arguments of a game as the text of a dictionary; equal arguments give the same text.
 
     Raises:
-        InvalidArgumentError: If they are not plain data by name.
+        InvalidArgumentError: If the arguments are not plain data by name.
     """
     if isinstance(arguments, Mapping) and all(isinstance(name, str) for name in arguments):
         text = repr({name: arguments[name] for name in sorted(arguments)})

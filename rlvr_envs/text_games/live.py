@@ -1,7 +1,7 @@
-"""Games that go on: a process in the sandbox for each, so that a turn costs a turn and not the whole game again.
+"""Games in progress, each in a process in the sandbox, so that a turn takes only its own time and not that of a replay.
 
-They are a cache of a pure function, `library.replay`, and nothing else. A game that is asked for from another turn on, that is
-not answered, or whose process has ended, is played again from its beginning.
+They are only a cache of a pure function, `library.replay`. A game is replayed from its start if it is continued from an earlier
+turn, if its process does not answer, or if its process has ended.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from collections.abc import Callable, Hashable
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
 _ANSWER_S = 60.0
-"""Seconds after which a game that does not answer is played again; one that computes so long has exceeded its limit before."""
+"""Seconds after which a game that does not answer is replayed; a game that computes for so long has already exceeded its
+limit."""
 
 
 class LiveGames:
-    """Games by the turns played so far; the latest are kept.
+    """Games in progress, by the turns played so far; the latest games are kept.
 
     Args:
         most: Maximum number of games that are kept.
@@ -35,16 +36,16 @@ class LiveGames:
         start: Callable[[], LiveProgram],
         question: Callable[[int], str],
     ) -> tuple[str, Callable[[], None]] | None:
-        """Ask the game that has been played so far, or up to the last turn, or a new one.
+        """Ask the process whose game has all turns, or all but the last, or else a new process.
 
         Args:
             game: The game.
             turns: All turns.
             start: Starts a process for a new game.
-            question: Returns the question for a process that knows that many of the turns; -1 for a new process.
+            question: Returns the question for a process that knows a given number of the turns; -1 means a new process.
 
         Returns:
-            The answer, and a function that keeps the process for the next question; None without an answer.
+            The answer, and a function that keeps the process for the next question; None if there is no answer.
         """
         known, program = self._take(game, turns)
         try:

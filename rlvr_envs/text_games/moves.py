@@ -1,8 +1,8 @@
 """Random moves that may be legal in a game that describes its moves in words.
 
-TextArena's games have no list of what is legal. Nearly all of them expect a move in brackets, and show in brackets all legal
-moves (`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from the texts in brackets, as
-they are and with other numbers and squares in their places. The game decides which of them are legal.
+TextArena's games don't list the legal moves. Nearly all games expect a move in brackets, and show in brackets all legal moves
+(`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from the texts in brackets, unchanged or
+with other numbers and squares inserted. The game decides which moves are legal.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _SQUARE = re.compile(r"(?<![A-Za-z])([A-Za-z])(\d)(?!\d)")
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"<[^<>]*>|[A-Za-z_]+")
 _KEEP = 0.2
-"""Probability that a square stays."""
+"""Probability that a square is not changed."""
 _LARGEST = 12
-"""Numbers are drawn up to here, or up to twice the number that they replace."""
+"""Numbers are drawn up to this number, or up to twice the number that they replace."""
 _DRAWS = 4
-"""Draws made for each move that is wanted, since some are drawn twice."""
+"""Number of draws for each requested move, since some moves are drawn twice."""
 
 
 def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]:
-    """Draw up to so many different moves, in the order in which they should be tried.
+    """Draw up to `count` different moves, in the order in which they should be tried.
 
     Args:
         view: The game's messages to a player and the player's turns, alternating; the first and the last are messages.
-        rng: Random numbers.
+        rng: Generator of random numbers.
         count: Maximum number of moves.
     """
     latest = _patterns(view[-1:])
@@ -56,7 +56,7 @@ def _patterns(texts: Sequence[str]) -> list[str]:
 
 
 def _changed(pattern: str, rng: random.Random) -> str:
-    """A pattern with other numbers or squares, or if it has none, with numbers in the places of words."""
+    """A pattern with other numbers or squares or, if it has none, with numbers in place of words."""
     if _SQUARE.search(pattern) and rng.random() < 0.8:
         return _other_squares(pattern, rng)
     if _NUMBER.search(pattern):
@@ -66,7 +66,7 @@ def _changed(pattern: str, rng: random.Random) -> str:
 
 
 def _other_squares(pattern: str, rng: random.Random) -> str:
-    """A pattern with other squares, the later ones often near those before, since many pieces move a step or two."""
+    """A pattern with other squares; later squares are often near earlier ones, since many pieces move a step or two."""
     near = rng.random() < 0.7
     last: tuple[int, int] | None = None
 
@@ -79,7 +79,7 @@ def _other_squares(pattern: str, rng: random.Random) -> str:
             step = 1 if rng.random() < 0.7 else 2
             column, row = (min(max(at + rng.randint(-step, step), 0), 9) for at in last)
         else:
-            size = 9 if rng.random() < 0.8 else 10  # a board mostly ends with h8
+            size = 9 if rng.random() < 0.8 else 10  # most boards end with h8
             column, row = rng.randrange(size - 1), rng.randrange(size)
         last = column, row
         return f"{chr(first + column)}{row}"
@@ -88,6 +88,6 @@ def _other_squares(pattern: str, rng: random.Random) -> str:
 
 
 def _number(word: str, rng: random.Random, *, single: bool) -> str:
-    """A number in place of a placeholder such as `X`, `<number>` or `row`; perhaps the word itself."""
+    """A number to replace a placeholder such as `X`, `<number>` or `row`, or sometimes the word itself."""
     likely = single or len(word) == 1 or word.startswith("<")
     return str(rng.randint(0, _LARGEST)) if rng.random() < (0.9 if likely else 0.5) else word

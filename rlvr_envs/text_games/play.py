@@ -1,4 +1,4 @@
-"""A game of another library by the rules of `rlvr_envs.games`: a function of the dialogue."""
+"""A game of another library in the form of `rlvr_envs.games`: a function of the dialogue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 @dataclass(frozen=True, slots=True)
 class GameMessage(Message):
-    """The message of a game of two players to the policy after its turn."""
+    """The message of a two-player game to the policy after the policy's turn."""
 
     turns: tuple[str, ...] = ()
     """The opponent's turns in between, whether or not the game showed them to the policy."""
@@ -24,7 +24,7 @@ class GameMessage(Message):
 def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
     """Return the turns of all players in a dialogue.
 
-    A summary of the policy, with which a new context begins, is no turn of the game.
+    A summary by the policy, with which a new context begins, is not a turn of the game.
     """
     turns: list[Said] = []
     for message in without_summaries(dialogue):
@@ -39,23 +39,23 @@ def play(reference: TextGame, moves: Sequence[str]) -> Move:
     """Return the result of the last turn of a game's only player.
 
     Raises:
-        VerifierFailureError: If the game raises, or goes past a limit of time and memory.
+        VerifierFailureError: If the game raises, or exceeds a limit on time or memory.
     """
     return _move(replay(TextGame(*reference), tuple(map(Said, moves))))
 
 
 class TextGameVerifier:
-    """Pays the game's reward for the policy at its end.
+    """Scores a completion by the game's final reward for the policy.
 
-    `CORRECT` is a game that is won. Any other is `SCORED`, or `INCORRECT` if it earns nothing; for two players, if it earns
-    less than nothing or never ends.
+    A game that is won is `CORRECT`. Any other game of one player is `INCORRECT` if its reward is 0, and otherwise `SCORED`; any
+    other game of two players is `INCORRECT` if its reward is negative or it has not ended, and otherwise `SCORED`.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Judge the dialogue that a completion ends.
+        """Judge the dialogue that ends with the completion.
 
         Raises:
-            VerifierFailureError: If the game raises, goes past a limit of time and memory, or the turns of another player are
+            VerifierFailureError: If the game raises or exceeds a limit on time or memory, or the turns of another player are
                 not in the dialogue.
         """
         dialogue = dialogue_of(completion)

@@ -1,8 +1,8 @@
-"""Games of TextArena for two players: the policy is one, and an opponent answers for the other.
+"""Games of TextArena for two players: the policy is one, and an opponent is the other.
 
-The opponent's turns are part of the replies, as `GameMessage.turns`, which the policy does not see: a game shows it only the
-public part of the other player's turns, such as a card that was played, and not one that was chosen in secret. So the game is
-played again from the dialogue alone, and no opponent is asked twice.
+The opponent's turns are part of the replies, in `GameMessage.turns`. The policy does not see this field: a game shows the
+policy only the public part of the other player's turns, such as a card that was played, and not a card that was chosen in
+secret. So the game can be replayed from the dialogue alone, and no opponent is asked twice.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
 _MOVES = (300, 6000)
-"""Number of moves that are tried to find a legal one, first and if none of them is."""
+"""Number of moves that are tried to find a legal move: at first, and then if none of these is legal."""
 _IN_A_ROW = 100
-"""Maximum number of an opponent's turns between two of the policy."""
+"""Maximum number of the opponent's turns between two turns of the policy."""
 
 
 @dataclass(frozen=True)
 class TextSeat:
-    """A game as seen by the player to move, in the way in which a policy sees its episode."""
+    """A game as seen by the player to move, in the form in which a policy sees its episode."""
 
     game: TextGame
     turns: tuple[Said, ...]
@@ -48,7 +48,7 @@ class TextSeat:
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """The player's turns since and the game's messages after them, alternating."""
+        """The player's turns after the first message and the game's answers, alternating."""
         return tuple(
             Message("assistant", text) if at % 2 == 0 else Message("user", told(text))
             for at, text in enumerate(self.view[1:])
@@ -56,12 +56,12 @@ class TextSeat:
 
     @property
     def chance(self) -> object:
-        """The data that seeds an opponent's random choices."""
+        """The data from which an opponent's random choices are seeded."""
         return self.game.seed, self.game.opening, self.turns
 
 
 class TextOpponent(Protocol):
-    """Takes the other side of a game in words; a pure function, which may be called from several threads at once."""
+    """Plays the other side of a game in words; a pure function that may be called from several threads at once."""
 
     def __call__(self, seat: TextSeat) -> str:
         """Return the other player's next turn."""
@@ -70,9 +70,10 @@ class TextOpponent(Protocol):
 
 @dataclass(frozen=True)
 class RandomMoves:
-    """Makes the first legal one of many moves that are drawn at random from the moves that the game shows.
+    """Makes a random move: the first legal move among many that are drawn from the moves that the game shows.
 
-    The game decides which are legal: they are tried on copies of it. All draws follow from the problem's seed and the turns.
+    The game decides which moves are legal: they are tried on copies of the game. All draws follow from the problem's seed and
+    the turns.
     """
 
     def __call__(self, seat: TextSeat) -> str:
@@ -99,16 +100,16 @@ Forfeits = Literal["excluded", "scored"]
 
 @dataclass(frozen=True)
 class TextGameInteraction:
-    """Answers each turn of the policy with the game's messages to it after the opponent's turns.
+    """Answers each turn of the policy with the game's messages to the policy after the opponent's turns.
 
     Args:
-        opponent: The player of the other side.
-        forfeits: Result of a game that the opponent loses by a wrong move after a warning: `"excluded"` ends the episode like
-            one whose verifier broke, so that the policy gets no credit, and `"scored"` gives the policy the game's reward,
-            mostly 1.
+        opponent: Plays the other side.
+        forfeits: How to treat a game that the opponent loses by a wrong move after a warning: `"excluded"` ends the episode as
+            if the verifier had failed, so that the policy gets no credit; `"scored"` gives the policy the game's reward,
+            usually 1.
 
     Raises:
-        UnknownNameError: If `forfeits` is neither.
+        UnknownNameError: If `forfeits` is neither of these.
     """
 
     opponent: TextOpponent
@@ -120,7 +121,7 @@ class TextGameInteraction:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the opponent, the same in every process."""
+        """A text that identifies the opponent and is the same in every process."""
         named = self.opponent if hasattr(self.opponent, "__qualname__") else type(self.opponent)
         scored = "" if self.forfeits == "excluded" else ":forfeits scored"
         return f"{named.__module__}:{named.__qualname__}{scored}"
@@ -129,7 +130,7 @@ class TextGameInteraction:
         """Check that a problem is a game in words.
 
         Raises:
-            InvalidArgumentError: If it is not.
+            InvalidArgumentError: If the problem is not such a game.
         """
         reference = problem.reference
         if not isinstance(reference, tuple | list) or not reference or reference[0] not in LIBRARIES:
@@ -149,13 +150,13 @@ class TextGameInteraction:
 def let_play(
     game: TextGame, turns: tuple[Said, ...], opponent: TextOpponent, *, forfeits: Forfeits = "excluded"
 ) -> tuple[Played, tuple[str, ...]]:
-    """Let an opponent take its turns until the policy is to move, or the game is over.
+    """Let the opponent take its turns until the policy is to move or the game is over.
 
     Returns:
-        The result, and the opponent's turns.
+        The result, and the opponent's new turns.
 
     Raises:
-        VerifierFailureError: If the opponent loses by a wrong move, which is excluded, or takes turns without end.
+        VerifierFailureError: If the opponent loses by a wrong move and `forfeits` is `"excluded"`, or takes turns without end.
     """
     made: tuple[str, ...] = ()
     while True:

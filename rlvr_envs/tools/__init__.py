@@ -1,6 +1,6 @@
-"""Tools that a policy may call between its turns, and the interaction that carries the calls out.
+"""Tools that a policy may call between its turns, and the interaction that performs the calls.
 
-`tools=` of every environment takes them: a name of `TOOLS`, a `Tool`, or a plain function with type hints.
+Every environment takes tools in the setting `tools=`: a name of `TOOLS`, a `Tool`, or a plain function with type hints.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
     """Find tools.
 
     Args:
-        spec: Names of `TOOLS` or `module:attribute` (a tool, or several in a list), tools and plain functions; a text holds
-            names with commas between them.
+        spec: The tools: names of `TOOLS` or `module:attribute` (a tool, or a list of tools), `Tool` objects, and plain
+            functions; or one text with names separated by commas.
 
     Raises:
-        UnknownNameError: If there is no tool of a name.
-        InvalidArgumentError: If something is neither a tool nor a function.
+        UnknownNameError: If there is no tool with one of the names.
+        InvalidArgumentError: If an item is neither a tool nor a function.
     """
     return [tool for part in (spec.split(",") if isinstance(spec, str) else spec) for tool in _tools(part)]
 

@@ -12,7 +12,7 @@ from rlvr_envs.tools.tool import Arguments, ToolUseError
 
 _MAX_LENGTH = 500
 _MAX_BITS = 4096
-"""The longest numerator and denominator."""
+"""Maximum number of bits of a numerator or denominator."""
 _OPERATORS: Mapping[type[ast.operator], Callable[[Fraction, Fraction], Any]] = {
     ast.Add: operator.add,
     ast.Sub: operator.sub,
@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class Calculator:
-    """Evaluates one arithmetic expression exactly; a value that is no integer is given as a fraction and a decimal."""
+    """Evaluates one arithmetic expression exactly; a value that is not an integer is given as a fraction and as a decimal."""
 
     name = "calculator"
     description = "Evaluates an arithmetic expression with numbers, + - * / // % ** and brackets."
@@ -43,7 +43,7 @@ class Calculator:
         """Evaluate `expression`.
 
         Raises:
-            ToolUseError: If it is no such expression, divides by 0, or has a value that is too large.
+            ToolUseError: If the text is not an arithmetic expression, divides by 0, or has a value that is too large.
         """
         text = str(arguments["expression"]).strip()
         if len(text) > _MAX_LENGTH:
@@ -74,9 +74,9 @@ def _value(node: ast.expr, text: str) -> Fraction:
 
 
 def _exact(number: str) -> Fraction:
-    """A decimal number as it is written."""
+    """The exact value of a decimal number as written."""
     _, _, exponent = number.lower().partition("e")
-    if abs(int(exponent or 0)) > _MAX_BITS // 4:  # before a power of ten is worked out
+    if abs(int(exponent or 0)) > _MAX_BITS // 4:  # checked before a power of ten is computed
         raise ToolUseError("the value is too large")
     return Fraction(number)
 

@@ -1,4 +1,4 @@
-"""`ToolInteraction`: the calls of a turn are carried out, and their results are the reply."""
+"""`ToolInteraction` performs the calls of a turn, and replies with their results."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class ToolTimeoutError(TimeoutError):
 
 
 class ToolInteraction:
-    """Carries out tool calls.
+    """Performs tool calls.
 
-    An invalid call of the policy (an unknown tool, arguments that are no JSON or do not fit) is answered with the error, and
-    the episode goes on. A tool that breaks or hangs ends it, excluded from learning.
+    An invalid call by the policy (an unknown tool, or arguments that are not JSON or do not fit the schema) is answered with
+    the error, and the episode goes on. A tool that fails or hangs ends the episode, which is then excluded from learning.
 
     Args:
         tools: The tools.
-        otherwise: Answers turns without calls; by default they end the episode.
+        otherwise: Answers turns without calls; by default, such turns end the episode.
 
     Raises:
-        InvalidArgumentError: If there is no tool, two tools have one name, or a tool's schema is not valid.
+        InvalidArgumentError: If there is no tool, two tools have the same name, or a tool's schema is not valid.
         MissingDependencyError: If jsonschema is not installed.
     """
 
@@ -40,7 +40,7 @@ class ToolInteraction:
         self._otherwise = otherwise
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the calls of the last turn, one message for each."""
+        """Answer the calls of the last turn with one message each."""
         last = turns[-1]
         if not last.calls and not last.errors:
             return None if self._otherwise is None else self._otherwise(turns, problem)
@@ -58,14 +58,14 @@ class ToolInteraction:
         return Reply((*messages, *wrong))
 
     def check_problem(self, problem: Problem) -> None:
-        """Ask the interaction for turns without calls."""
+        """Let the interaction for turns without calls check the problem."""
         check_interaction(self._otherwise, problem)
 
     def _objection(self, call: ToolCall) -> str | None:
         """The error of a call; None if it is valid."""
         if call.name not in self._tools:
             return f"Error: there is no tool {call.name!r}; there are {', '.join(map(repr, self._tools))}"
-        try:  # Python accepts more than JSON allows, which tools and their servers may not
+        try:  # Python accepts values that JSON forbids, and that tools and their servers may refuse
             json.dumps(dict(call.arguments), ensure_ascii=False, allow_nan=False).encode()
         except ValueError:
             return f"Error: the arguments of {call.name} hold a number that is not finite, or half of a surrogate pair"
@@ -106,10 +106,10 @@ def _validator(tool: Tool) -> Any:
 
 
 def _within(seconds: float, function: Callable[[], object], name: str) -> object:
-    """Call a function in a thread of its own, which is left behind if it does not return in time.
+    """Call a function in a separate thread, which is abandoned if the function does not return in time.
 
     Raises:
-        ToolTimeoutError: If it takes longer.
+        ToolTimeoutError: If the function takes longer.
     """
     results: list[object] = []
     errors: list[BaseException] = []

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ToolServerError(RLVRError, ConnectionError):
-    """An MCP server that can't be reached, or does not answer as it should; the episode is excluded from learning."""
+    """An MCP server can't be reached, or does not answer correctly; the episode is excluded from learning."""
 
 
 def mcp_tools(
@@ -31,18 +31,19 @@ def mcp_tools(
 ) -> list[MCPTool]:
     """List the tools of an MCP server.
 
-    All episodes share one session, which is opened again if it broke: the server must keep nothing between calls.
+    All episodes share one session, which is reopened after a failure: the server must not keep any state between calls.
 
     Args:
-        server: The URL of a server (streamable HTTP), or the command that starts one (stdio), as text or as its parts.
-        only: Names of the tools to use; by default all.
-        timeout_s: Time limit in seconds of a call, and of the server's start.
-        max_characters: The longest answer; a longer one is cut, with a mark.
-        env: Environment variables of a server that is started, beside a few harmless ones.
+        server: The URL of a server (streamable HTTP), or the command that starts a server (stdio), as one text or as a list of
+            its parts.
+        only: Names of the tools to use; by default, all tools.
+        timeout_s: Time limit, in seconds, of a call and of the server's start.
+        max_characters: Maximum length of an answer; a longer answer is cut, with a mark.
+        env: Environment variables of a started server, in addition to a few harmless ones.
 
     Raises:
         ToolServerError: If the server can't be reached or started.
-        InvalidArgumentError: If it has no tools, or none of a name in `only`, or the command is empty.
+        InvalidArgumentError: If the server has no tools or lacks a tool named in `only`, or the command is empty.
         MissingDependencyError: If mcp is not installed.
     """
     if importlib.util.find_spec("mcp") is None:
@@ -88,7 +89,7 @@ class MCPTool:
 
 
 _GRACE_S = 5.0
-"""A connection notices by itself that a call takes too long, which is no reason to give it up."""
+"""Extra seconds for a connection to notice by itself that a call takes too long, so that it need not be given up."""
 
 
 def _text(block: Any) -> str:
@@ -96,9 +97,9 @@ def _text(block: Any) -> str:
 
 
 class _Connection:
-    """One session with a server, in a thread with an event loop of its own.
+    """One session with a server, in a thread with its own event loop.
 
-    It is opened by the first call, again if it broke, and in another process; it closes with the process.
+    The first call opens the session; a call after a failure, or in another process, opens it again. It closes with the process.
     """
 
     def __init__(self, server: str | Sequence[str], timeout_s: float, env: dict[str, str]) -> None:
@@ -141,7 +142,7 @@ class _Connection:
         return found
 
     def call(self, name: str, arguments: dict[str, object]) -> Any:
-        """Call a tool, and give its result."""
+        """Call a tool, and return its result."""
 
         async def called(client: Any) -> Any:
             return await client.call_tool(name, arguments, read_timeout_seconds=self._timeout_s)
@@ -152,7 +153,7 @@ class _Connection:
         session = self._open_session()
         try:
             return session.run(question(session.client), self._timeout_s + _GRACE_S)
-        except Exception as error:  # whatever it is, the server did not answer
+        except Exception as error:  # any error means that the server did not answer
             if not session.is_alive() or not _is_answer(error):
                 self._drop(session)
             raise ToolServerError(f"the MCP server {self.name} did not answer: {_said(error)}") from error
@@ -185,7 +186,7 @@ class _Connection:
 
 
 def _is_answer(error: Exception) -> bool:
-    """Whether the server itself reports the error, so that the session goes on."""
+    """Whether the server itself reports the error, so that the session can continue."""
     from mcp import MCPError
     from mcp.types import CONNECTION_CLOSED
 
@@ -193,7 +194,7 @@ def _is_answer(error: Exception) -> bool:
 
 
 def _said(error: BaseException) -> str:
-    """The message of an error, or of the first one of several."""
+    """The message of an error, or of the first error of a group."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

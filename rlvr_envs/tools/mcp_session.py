@@ -1,4 +1,4 @@
-"""One session with an MCP server, in a thread with an event loop of its own; asyncio is imported with it."""
+"""One session with an MCP server, in a thread with its own event loop; only this module imports asyncio."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Session:
     """A client of an MCP server, and the thread that serves it.
 
     Args:
-        server: The server, as `mcp.Client` takes it.
-        timeout_s: Time limit in seconds of the server's start.
+        server: The server, in a form that `mcp.Client` accepts.
+        timeout_s: Time limit, in seconds, of the server's start.
 
     Raises:
         Exception: Any error of the client if the server can't be reached.
@@ -39,14 +39,14 @@ class Session:
 
     def _run_loop(self, client: Any, server: Any) -> None:
         try:
-            asyncio.run(self._serve(client, server))  # which cancels the questions that are left at the end
+            asyncio.run(self._serve(client, server))  # cancels the remaining questions at the end
         except BaseException as error:  # noqa: BLE001 - raised where the session is opened
             if not self._ready.done():
                 self._ready.set_exception(error)
 
     async def _serve(self, client: Any, server: Any) -> None:
         self._loop, self._task = asyncio.get_running_loop(), asyncio.current_task()
-        # A client has to be opened and closed by one task.
+        # A client must be opened and closed by the same task.
         async with client(server) as opened:
             self._ready.set_result(opened)
             await asyncio.Event().wait()  # until the task is cancelled
@@ -56,7 +56,7 @@ class Session:
         return self._thread.is_alive()
 
     def run(self, question: Coroutine[Any, Any, _T], timeout_s: float) -> _T:
-        """Ask from any thread, and wait for the answer."""
+        """Ask a question from any thread, and wait for the answer."""
         assert self._loop is not None
         future = asyncio.run_coroutine_threadsafe(question, self._loop)
         try:
@@ -66,7 +66,7 @@ class Session:
             raise
 
     def close(self) -> None:
-        """End the session, without waiting for it."""
+        """End the session, without waiting for its end."""
         if self._loop is not None and self._task is not None and self.is_alive():
-            with contextlib.suppress(RuntimeError):  # it has just ended by itself
+            with contextlib.suppress(RuntimeError):  # the session has just ended by itself
                 self._loop.call_soon_threadsafe(self._task.cancel)

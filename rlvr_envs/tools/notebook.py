@@ -1,13 +1,13 @@
-"""The function that runs the cells of `PythonTool` inside the sandbox; only its text goes there."""
+"""The function that runs the cells of `PythonTool` in the sandbox; only the function's source is sent to the sandbox."""
 
 from __future__ import annotations
 
 
 def notebook(cells: list[str], seconds: float) -> None:
-    """Run cells one after the other in one namespace, and print what the last one prints, its value, or its error.
+    """Run cells one after the other in one namespace; print the output of the last cell, and its value or its error.
 
     Args:
-        cells: The texts of the cells.
+        cells: The source of each cell.
         seconds: Limit on the CPU time of each cell.
     """
     import ast
@@ -18,9 +18,9 @@ def notebook(cells: list[str], seconds: float) -> None:
     import traceback
 
     class CellTimeout(BaseException):
-        """Ends a cell, whatever exceptions it catches."""
+        """Ends a cell, even if the cell catches all exceptions."""
 
-    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # its name in the message
+    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # the name that a message shows
 
     def stop(number: int, frame: object) -> None:
         raise CellTimeout(f"the cell took more than {seconds:g} s of CPU time")

@@ -1,4 +1,4 @@
-"""A Python interpreter in the sandbox, as a notebook: each call is a cell that sees what the cells before it defined."""
+"""A Python interpreter in the sandbox, as a notebook: each call is a cell that sees the definitions of earlier cells."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ _NOTEBOOK = inspect.getsource(notebook)
 
 
 class PythonTool:
-    """Runs Python in the sandbox: no files, no network, no processes, limits on time and memory.
+    """Runs Python in the sandbox, without files, network or processes, and with limits on time and memory.
 
-    The answer is a cell's output and the value of its last line. The state consists of the earlier cells, which are run again
-    with each call: so an episode can be forked and resumed, no two episodes share anything, and a call costs as much as all
-    cells up to it. `random` is seeded; code that reads the clock sees other values when it is run again.
+    The answer is the cell's output and the value of its last line. The state consists of the earlier cells, which are run again
+    at each call. So an episode can be forked and resumed, episodes share nothing, and a call takes the time of all cells so
+    far. `random` is seeded; code that reads the clock sees different values when it is run again.
 
     Args:
-        timeout_s: CPU seconds of a cell; it may wait for as long again.
-        memory_mib: Address space, in MiB.
-        packages: Installed packages that cells may import beside the standard library.
-        max_characters: The longest answer; a longer one is cut, with a mark.
+        timeout_s: Limit on the CPU seconds of a cell, which may wait for the same time in addition.
+        memory_mib: Limit on the address space, in MiB.
+        packages: Installed packages that cells may import in addition to the standard library.
+        max_characters: Maximum length of an answer; a longer answer is cut, with a mark.
         isolation: As for `UnitTestVerifier`.
 
     Raises:
@@ -54,15 +54,15 @@ class PythonTool:
         isolation: str = "auto",
     ) -> None:
         self._cell_s = timeout_s
-        self.timeout_s = 600.0  # the sandbox has limits of its own
+        self.timeout_s = 600.0  # the sandbox has its own limits
         self.max_characters = max_characters
         self._runner = ProgramRunner(memory_mib=memory_mib, packages=packages, isolation=isolation)
 
     def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
-        """Run the cells so far, and answer with the last one's output.
+        """Run the cells so far, and answer with the output of the last cell.
 
         Raises:
-            ToolUseError: If the code was ended by a limit, or ended the interpreter.
+            ToolUseError: If the code exceeded a limit, or ended the interpreter.
         """
         cells = [str(call["code"]) for call in (*earlier, arguments)]
         program = f"{_NOTEBOOK}notebook({json.dumps(cells)}, {self._cell_s!r})\n"

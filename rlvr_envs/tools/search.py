@@ -1,4 +1,4 @@
-"""A search engine over a local corpus, which never changes while it is used."""
+"""A search engine over a local corpus, which does not change while it is used."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ _TEXTS = (".txt", ".md")
 
 
 class Search:
-    """Finds the documents of a local corpus that fit a query best, by BM25 (Robertson and Zaragoza 2009).
+    """Finds the documents of a local corpus that match a query best, by BM25 (Robertson and Zaragoza 2009).
 
-    The corpus is read once, so later changes of a file have no effect; `fingerprint` identifies its content, and goes into the
-    environment's manifest. Words are compared in lower case; among documents of equal score the earlier comes first.
+    The corpus is read once, so later changes of a file have no effect; `fingerprint` identifies the corpus's content, and is
+    part of the environment's manifest. Words are compared in lower case. Among documents with equal scores, earlier documents
+    come first.
 
     Args:
-        corpus: A folder of .txt and .md files, a .jsonl or .parquet file with the columns `text` and, if there is one, `title`,
-            or the texts themselves.
+        corpus: A folder of .txt and .md files; a .jsonl or .parquet file with the column `text` and, optionally, the column
+            `title`; or the texts themselves.
         results: Number of documents in an answer.
-        max_characters: Length of the longest answer, shared equally among the documents.
+        max_characters: Maximum length of an answer, shared equally among the documents.
         name: The tool's name.
 
     Raises:
-        InvalidArgumentError: If there is no such file, it is of another kind, or a setting is out of range.
-        DataError: If the corpus is empty, or a document has no words, or a row no text.
+        InvalidArgumentError: If the file does not exist or is of another kind, or a setting is out of range.
+        DataError: If the corpus is empty, a document has no words, or a row has no text.
         MissingDependencyError: If bm25s is not installed.
     """
 
@@ -110,7 +111,7 @@ def _shown(number: int, title: str | None, text: str, room: int) -> str:
 
 
 def _read(path: Path) -> Iterable[tuple[str | None, str]]:
-    """The titles and texts of a corpus, in an order that depends only on its names or rows."""
+    """The titles and texts of a corpus, in an order that depends only on the names of files or the rows."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _TEXTS)
         return [(str(file.relative_to(path)), _text_of(file)) for file in files]

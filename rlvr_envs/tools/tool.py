@@ -1,4 +1,4 @@
-"""`Tool`: a tool that the policy may call, and `from_function`, which makes one of a plain function."""
+"""`Tool`: a tool that the policy may call, and `from_function`, which makes a tool from a plain function."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Arguments = Mapping[str, object]
 
 
 class ToolUseError(RLVRError):
-    """A call that the tool can't carry out; its message is the tool's answer to the policy.
+    """The tool can't perform a call; the error's message is the tool's answer to the policy.
 
-    Any other exception of a tool means that the tool is broken: its episode is excluded from learning.
+    Any other exception from a tool means that the tool is broken: the episode is excluded from learning.
     """
 
 
@@ -26,31 +26,31 @@ class Tool(Protocol):
 
     name: str
     description: str
-    """Its purpose, in words for the policy."""
+    """The tool's purpose, in words for the policy."""
     parameters: Mapping[str, Any]
-    """The JSON schema of its arguments: an object."""
+    """The JSON schema of the arguments, which are an object."""
     timeout_s: float
-    """Time limit of a call in seconds; a call that takes longer means that the tool is broken."""
+    """Time limit of a call, in seconds; a tool that exceeds it counts as broken."""
     max_characters: int
-    """The longest answer; a longer one is cut, with a mark."""
+    """Maximum length of an answer; a longer answer is cut, with a mark."""
 
     def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
-        """Carry out a call; a pure function.
+        """Perform a call, as a pure function.
 
         Args:
             arguments: The arguments, which fit `parameters`.
-            earlier: The arguments of the calls of this tool before it in the same episode, in order, so that a tool that
-                remembers, such as an interpreter, needs no state of its own.
+            earlier: The arguments of all earlier calls of this tool in the same episode, in order, so that a tool with a
+                memory, such as an interpreter, needs no state of its own.
 
         Raises:
-            ToolUseError: If the call can't be carried out as it stands.
+            ToolUseError: If the call can't be performed with these arguments.
         """
         ...
 
 
 @dataclass(frozen=True)
 class FunctionTool:
-    """A tool made of a function; see `from_function`."""
+    """A tool made from a function; see `from_function`."""
 
     function: Callable[..., object]
     name: str
@@ -60,10 +60,10 @@ class FunctionTool:
     max_characters: int = 4000
 
     def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
-        """Call the function; anything but text is written as JSON.
+        """Call the function; a result other than text is returned as JSON.
 
         Raises:
-            TypeError: If the result is neither text nor plain data, such as bytes.
+            TypeError: If the result, such as bytes, is neither text nor plain data.
         """
         result = self.function(**arguments)
         return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False)
@@ -77,12 +77,12 @@ def from_function(
     timeout_s: float = 10.0,
     max_characters: int = 4000,
 ) -> FunctionTool:
-    """Make a tool of a function; its type hints define the arguments, and its docstring describes the purpose.
+    """Make a tool from a function, whose type hints define the arguments and whose docstring describes the purpose.
 
-    The function must be pure, as tools are. It raises `ToolUseError` to report a wrong call to the policy.
+    The function must be pure, like any tool. It raises `ToolUseError` to report a wrong call to the policy.
 
     Raises:
-        InvalidArgumentError: If a parameter has no type hint, or one without a JSON schema, or is positional only.
+        InvalidArgumentError: If a parameter has no type hint, has a type without a JSON schema, or is positional only.
         MissingDependencyError: If pydantic is not installed.
     """
     try:

@@ -1,4 +1,4 @@
-"""Small worlds whose values are known exactly: cells, walls, four moves, a goal. See `rlvr_envs.exact` for the values."""
+"""Small worlds of cells, walls, four moves and a goal, whose values `rlvr_envs.exact` computes exactly."""
 
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.episodes import PrefixPolicy, WorldEpisode, every_episode, prefix_values

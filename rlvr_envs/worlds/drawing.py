@@ -1,7 +1,7 @@
 """Worlds as drawings.
 
-Each cell is three characters wide and shows `S` (the start), `G` (a goal), `T` (a trap) or nothing; between cells there is `|`
-or `---` for a wall, and spaces for a free way:
+Each cell is three characters wide and shows `S` (the start), `G` (a goal), `T` (a trap) or nothing. Between cells, `|` or `---`
+marks a wall, and spaces a free way:
 
     +---+---+---+
     |   |     G |
@@ -28,13 +28,14 @@ def read_drawing(
     """Read a world from its drawing.
 
     Args:
-        drawing: See the module; lines may be indented together, and trailing spaces may be missing.
+        drawing: The drawing, in the form that the module describes; all lines may be indented alike, and trailing spaces may be
+            missing.
         goal_reward: As for `World`.
         trap_reward: As for `World`.
         step_reward: As for `World`.
 
     Raises:
-        InvalidArgumentError: If the drawing is not of that form (the message names the line), or is not a valid `World`.
+        InvalidArgumentError: If the drawing does not have this form (the message names the line), or is not a valid `World`.
     """
     lines = _lines(drawing)
     rows, columns = len(lines) // 2, len(lines[0]) // 4
@@ -58,7 +59,7 @@ def read_drawing(
 
 
 def draw(world: World) -> str:
-    """Draw a world; `read_drawing` reads it back, except for the rewards."""
+    """Draw a world; `read_drawing` reads the drawing back, except for the rewards."""
     marks = {world.start: "S"} | dict.fromkeys(world.goals, "G") | dict.fromkeys(world.traps, "T")
     walls = {frozenset(wall) for wall in world.walls}
     border = "+" + "---+" * world.columns
@@ -74,7 +75,7 @@ def draw(world: World) -> str:
 
 
 def _lines(drawing: str) -> list[str]:
-    """The lines of a drawing, all of the width of the first, which is its upper border."""
+    """The lines of a drawing, all with the width of the first line, which is the upper border."""
     lines = textwrap.dedent(drawing).strip("\n").splitlines()
     width = len(lines[0].rstrip()) if lines else 0
     padded = [line.rstrip().ljust(width) for line in lines]

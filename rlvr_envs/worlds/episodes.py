@@ -1,7 +1,7 @@
 """Every episode that a policy can play in a world, with its probability.
 
-A policy over token prefixes, such as a language model, may depend on the whole walk and not only on the cell, so that
-its values are not a function of the cell. With few moves and a small budget, all of its episodes can be enumerated.
+A policy over token prefixes, such as a language model, may depend on the whole walk and not only on the cell, so that its
+values are not a function of the cell. With few moves and a small budget, all its episodes can be enumerated.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class WorldEpisode:
     rewards: tuple[float, ...]
     """The reward of each move."""
     terminated: bool
-    """Whether it ended at a goal or a trap rather than with the budget."""
+    """Whether the episode ended at a goal or a trap, and not because the budget was used up."""
 
     def return_from(self, move: int = 0, *, gamma: float = 1.0) -> float:
         """G_t = R_{t+1} + γ R_{t+2} + ... (Sutton & Barto 2018, 3.8), for t = `move`."""
@@ -49,20 +49,20 @@ def every_episode(
 ) -> list[WorldEpisode]:
     """The exact distribution of a policy's episodes on one problem.
 
-    Prefixes of probability 0 are not followed, so that a deterministic policy has one episode, whatever the budget. Tokens
-    that are not moves are illegal: the probabilities of the moves are normalised, as when sampling under the action mask.
+    Prefixes with probability 0 are not continued, so that a deterministic policy has only one episode for any budget. Tokens
+    that are not moves are illegal: the probabilities of the moves are normalised, as in sampling under the action mask.
 
     Args:
-        streams: The streams of an environment of worlds: `env.streams`.
+        streams: The streams of an environment of worlds, `env.streams`.
         problem: The problem's index.
         policy: Returns the next token's probabilities for many prefixes at once.
-        max_prefixes: Largest number of prefixes of one length.
+        max_prefixes: Maximum number of prefixes of one length.
 
     Returns:
         The episodes; their probabilities sum to 1.
 
     Raises:
-        InvalidArgumentError: If there are more prefixes than that, or the policy returns anything but probabilities.
+        InvalidArgumentError: If there are more prefixes than `max_prefixes`, or the policy returns anything but probabilities.
     """
     world, budget = world_of(streams.dataset[problem]), streams.rules.max_new_tokens
     prompt, tokens = streams.prompt_tokens(problem), move_tokens(streams.rules.tokenizer)
@@ -87,10 +87,10 @@ def every_episode(
 
 
 def prefix_values(episodes: Iterable[WorldEpisode], *, gamma: float = 1.0) -> dict[str, float]:
-    """The value of every sequence of moves that the policy can make: E[G_t | the first t moves].
+    """The value E[G_t | the first t moves] of every sequence of moves that the policy can make.
 
     The value of `""` is the policy's expected return, the value of a whole episode is 0, and the action value of a move after
-    `w` is its reward plus the discounted value of `w + move`.
+    `w` is the move's reward plus the discounted value of `w + move`.
     """
     probability: defaultdict[str, float] = defaultdict(float)
     total: defaultdict[str, float] = defaultdict(float)
@@ -102,7 +102,7 @@ def prefix_values(episodes: Iterable[WorldEpisode], *, gamma: float = 1.0) -> di
 
 
 def _move_probabilities(given: ArrayLike, tokens: NDArray[np.int32], shape: tuple[int, int]) -> NDArray[np.float64]:
-    """The probabilities f64[m a] of the moves, given those f64[m v] of all tokens."""
+    """The probabilities f64[m a] of the moves, given the probabilities f64[m v] of all tokens."""
     table = np.asarray(given, dtype=np.float64)
     if table.shape != shape:
         raise InvalidArgumentError(

@@ -1,6 +1,6 @@
-"""`Process`: a finite decision process whose outcomes can be drawn, or summed over.
+"""`Process`: a finite decision process whose outcomes can be drawn or summed over.
 
-Token environments, plain Gymnasium environments and `rlvr_envs.exact` all read the same table of branches.
+Token environments, plain Gymnasium environments and `rlvr_envs.exact` all use the same table of branches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Process:
     """States and actions by number, with their names, and the possible outcomes of each action.
 
     Raises:
-        InvalidArgumentError: If the table does not fit, or the probabilities of an action's branches do not sum to 1.
+        InvalidArgumentError: If the table's shape does not fit, or the probabilities of an action's branches do not sum to 1.
     """
 
     states: tuple[str, ...]
@@ -44,11 +44,11 @@ class Process:
     actions: str
     """The character of each action."""
     branches: tuple[tuple[tuple[Branch, ...], ...], ...]
-    """For each state and action its branches; empty for a state at which an episode is over."""
+    """The branches of each state and action; empty for a state in which the episode is over."""
     goals: frozenset[int] = frozenset()
-    """The desirable states among those at which an episode is over."""
+    """The desirable states among the states in which the episode is over."""
     bandit: bool = False
-    """Whether no action changes the rewards of later ones, so that each has a regret of its own."""
+    """Whether actions never change the rewards of later actions, so that each action has its own regret."""
 
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
@@ -68,7 +68,7 @@ class Process:
                     )
 
     def ends_at(self, state: int) -> bool:
-        """Whether an episode is over at this state."""
+        """Whether the episode is over in this state."""
         return not self.branches[state]
 
     @functools.cached_property
@@ -78,12 +78,12 @@ class Process:
 
     @functools.cached_property
     def shown(self) -> tuple[str, ...]:
-        """The texts of the states at which an episode goes on."""
+        """The texts of the states in which the episode goes on."""
         return tuple(name for state, name in enumerate(self.states) if not self.ends_at(state))
 
     @functools.cached_property
     def one_action(self) -> bool:
-        """Whether every action ends its episode."""
+        """Whether every action ends the episode."""
         ways = (branch for actions in self.branches for branches in actions for branch in branches)
         return all(self.ends_at(branch.state) for branch in ways)
 
@@ -119,21 +119,21 @@ class Process:
 
 
 def uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
-    """Two numbers in (0, 1), a pure function of the arguments, alike on every machine."""
+    """Two numbers in (0, 1), as a pure function of the arguments that is the same on every machine."""
     digest = blake2b(f"{luck}:{step}:{action}".encode(), digest_size=16).digest()
     halves = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
-    # 52 bits and a half: exact in float64, and never 0 or 1.
+    # The sum of 52 bits and one half is exact in float64, and the result is never 0 or 1.
     one, other = (((half >> 12) + 0.5) / 2**52 for half in halves)
     return one, other
 
 
 def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float = 0.0) -> Process:
-    """The process of worlds side by side, between which no move leads: the states of each are its cells, row by row.
+    """The process of several separate worlds; the states of each world are its cells, row by row.
 
     Args:
         worlds: The worlds; their starts do not matter.
-        names: The texts of all their cells, in the order of the states.
-        slip: Probability that a move leads to one of its two sides instead, half of it to each.
+        names: The texts of all worlds' cells, in the order of the states.
+        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
     """
     table: list[tuple[tuple[Branch, ...], ...]] = []
     goals: set[int] = set()

@@ -1,4 +1,4 @@
-"""`ProcessDataset`: problems that are episodes of one finite decision process, each with chance events of its own."""
+"""`ProcessDataset`: problems that are episodes of one finite decision process, each with its own chance events."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from rlvr_envs.worlds.process import Process, uniforms
 from verifiers import InvalidArgumentError, Problem
 
 _BEFORE = -1
-"""The step before the first, at which the start is drawn."""
+"""Number of the step before the first; the start is drawn at this step."""
 
 
 @dataclass(frozen=True)
 class ProcessStart:
     """The reference of a problem: the start of its episode, and the seed of its chance events.
 
-    It names its data set rather than the process, whose table would be written into every record of the problem.
+    It refers to its data set rather than to the process, whose table would then be part of every record of the problem.
     """
 
     dataset: ProcessDataset
@@ -34,7 +34,7 @@ class ProcessStart:
 
 
 def start_of(problem: Problem) -> ProcessStart:
-    """The start of a problem, which is its reference.
+    """The start of a problem, which is the problem's reference.
 
     Raises:
         InvalidArgumentError: If the reference is anything else.
@@ -56,7 +56,7 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
         budget: The budget.
 
     Raises:
-        InvalidArgumentError: If no episode ends before it is used up.
+        InvalidArgumentError: If no episode can end within the budget.
     """
     needed = dataset.needed_actions if isinstance(dataset, ProcessDataset) else 1
     if type(budget) is int and 1 <= budget < needed:
@@ -67,15 +67,15 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
 
 @dataclass(frozen=True)
 class ProcessDataset(SeededDataset):
-    """Episodes of one process: a problem is a start and a seed of chance events, which no observation shows.
+    """Episodes of one process: a problem is a start and a hidden seed of chance events.
 
-    Playing a problem again meets the same chance events, as long as the actions are the same, as two hands with the same cards
-    in duplicate bridge. Over all problems chance events have the probabilities of the process.
+    If a problem is played again with the same actions, the chance events are the same, like the cards in duplicate bridge. Over
+    all problems, chance events have the probabilities of the process.
 
     A family defines its name, `process`, `starts` and `max_new_tokens`.
 
     Args:
-        split: `"train"` or `"test"`, which differ in the chance events only.
+        split: `"train"` or `"test"`, which differ only in the chance events.
         seed: Seed of the chance events of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test, or 1 without chance events.
 
@@ -89,7 +89,7 @@ class ProcessDataset(SeededDataset):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.process  # noqa: B018 - what is wrong with other arguments is named here, before an environment is built
+        self.process  # noqa: B018 - errors in other arguments are reported here, before an environment is built
 
     @functools.cached_property
     @abc.abstractmethod
@@ -112,7 +112,7 @@ class ProcessDataset(SeededDataset):
         return 1
 
     def gold(self, state: int) -> str | None:
-        """The actions of a right answer from a state, if it does not depend on chance."""
+        """The actions of a right answer from a state; None if they depend on chance."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -141,7 +141,7 @@ class ProcessDataset(SeededDataset):
 
     @property
     def alphabet(self) -> str:
-        """Every character of prompts and answers, the actions first, so that they are the first tokens."""
+        """All characters of prompts and answers, starting with the actions, so that these are the first tokens."""
         actions = self.process.actions
         return actions + "".join(sorted(set(characters(*self.process.shown, ":")) - set(actions)))
 

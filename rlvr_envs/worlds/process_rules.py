@@ -1,7 +1,7 @@
-"""A finite decision process as a token environment: an action is one token, which is answered with the state it led to.
+"""A finite decision process as a token environment: an action is one token, which is answered with the next state.
 
-The return of an episode is exactly that of the process, and each part of it is paid in one place: the verdict pays for the
-action that ends the episode, and the answers pay for all others.
+The return of an episode equals the return in the process, and each part of it is given in only one place: the reward of the
+action that ends the episode by the verdict, and all other rewards by the answers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 
 def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
-    """An `Interaction`: write the state that the last action led to, or end the episode there."""
+    """Answer, as an `Interaction`, with the state to which the last action led, or end the episode."""
     start = start_of(problem)
     process, made = start.process, len(turns) - 1
     state = process.index[turns[-2].reply[0].content[:-1]] if made else start.state
@@ -31,17 +31,17 @@ def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
 
 
 def is_over(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-    """An `EndCondition` for processes in which every action ends its episode."""
+    """Whether the episode is over: an `EndCondition` for processes in which every action ends the episode."""
     return len(tokens) > prompt_length
 
 
 class ProcessVerifier:
-    """Judges a completion by how its episode ends.
+    """Judges a completion by the end of its episode.
 
-    The score is the reward of the action that ended the episode, and 0 if it did not end. `CORRECT` if it ended at a desirable
-    state, `INCORRECT` otherwise, and `NO_ANSWER` without an action. The answer is the actions, up to the end; `detail["state"]`
-    is the state they led to, and for bandits `detail["regret"]` is the expected reward lost against the best actions, summed
-    over all actions.
+    The score is the reward of the action that ended the episode, or 0 if it did not end. The outcome is `CORRECT` if the
+    episode ended in a desirable state, `NO_ANSWER` if there was no action, and otherwise `INCORRECT`. The answer is the actions
+    up to the end; `detail["state"]` is the state to which they led. For bandits, `detail["regret"]` is the expected reward lost
+    compared with the best actions, summed over all actions.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -62,12 +62,12 @@ class ProcessVerifier:
 
 
 def _said(completion: str) -> str:
-    """The policy's own text of all its turns."""
+    """The text of all the policy's turns."""
     return "".join(message.content for message in dialogue_of(completion) if message.role == "assistant")
 
 
 def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str, Any]:
-    """The fields of `Rules` that make a data set of episodes an environment."""
+    """The fields of `Rules` that turn a data set of episodes into an environment."""
     process = dataset.process
     legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
     legal[action_tokens(tokenizer, process.actions)] = 1
@@ -78,6 +78,6 @@ def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str,
 
 
 def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
-    """The tokens of the answers to so many actions; the last one is answered too, though its answer is not appended."""
+    """A function from a number of actions to the tokens of their answers, including the last, which is not appended."""
     longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.shown)
     return lambda actions: actions * longest

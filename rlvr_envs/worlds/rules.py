@@ -1,7 +1,7 @@
-"""A world as a token environment: the tokens that are moves, their rewards, and the end of the walk.
+"""A world as a token environment: which tokens are moves, the rewards of moves, and the end of a walk.
 
-The return of an episode is exactly that of the world, and each part of it is paid in one place: `step_reward` pays for
-every token, and the verdict pays for the goal or the trap at the end.
+The return of an episode equals the return in the world, and each part of it is given in only one place: the reward of every
+move by `step_reward`, and the reward of the goal or the trap at the end by the verdict.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 
 def world_of(problem: Problem) -> World:
-    """The world of a problem, which is its reference.
+    """The world of a problem, which is the problem's reference.
 
     Raises:
-        InvalidArgumentError: If it is not a world.
+        InvalidArgumentError: If the reference is not a world.
     """
     if not isinstance(problem.reference, World):
         raise InvalidArgumentError(
@@ -35,10 +35,10 @@ def world_of(problem: Problem) -> World:
 
 @dataclass(frozen=True)
 class Walk:
-    """An `EndCondition`: the episode is over when the walk that the policy's tokens spell has reached a goal or a trap.
+    """An `EndCondition`: the episode is over once the walk that the policy's tokens spell has reached a goal or a trap.
 
     Args:
-        tokenizer: The tokenizer: the moves of a token are those among its characters, in any tokenizer.
+        tokenizer: Any tokenizer; the moves of a token are the characters of `MOVES` in it.
     """
 
     tokenizer: Tokenizer
@@ -46,7 +46,7 @@ class Walk:
 
     def __post_init__(self) -> None:
         pieces = (self.tokenizer.token_bytes(token) for token in range(self.tokenizer.vocab_size))
-        # Read as Latin-1: the bytes of the moves occur in UTF-8 only as these characters.
+        # Bytes can be read as Latin-1, since the bytes of the moves occur in UTF-8 only as these characters.
         object.__setattr__(self, "_moves", tuple(tuple(moves_of(piece.decode("latin-1"))) for piece in pieces))
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
@@ -66,7 +66,7 @@ def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
 
 
 def action_tokens(tokenizer: Tokenizer, actions: str) -> NDArray[np.int32]:
-    """The token of each action i32[a], given their characters.
+    """The token i32[a] of each action, given the characters of the actions.
 
     Raises:
         InvalidArgumentError: If an action is not a single token.
@@ -91,9 +91,9 @@ def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem)
 class WalkVerifier:
     """Judges a completion by the cell at which its walk ends.
 
-    `CORRECT` with the world's `goal_reward` at a goal, `INCORRECT` with its `trap_reward` at a trap and with 0 elsewhere,
-    `NO_ANSWER` without a move. The answer is the walk, up to its end; `detail["cell"]` is the cell it reaches. As in the
-    environment, characters that are not moves and moves after the end change nothing.
+    At a goal, the outcome is `CORRECT`, with the world's `goal_reward`; at a trap, `INCORRECT`, with its `trap_reward`;
+    elsewhere, `INCORRECT`, with 0; and without a move, `NO_ANSWER`. The answer is the walk up to its end; `detail["cell"]` is
+    the cell that it reaches. As in the environment, characters that are not moves and moves after the end have no effect.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -109,7 +109,7 @@ class WalkVerifier:
 
 
 def world_rules(dataset: Any, tokenizer: Tokenizer) -> Mapping[str, Any]:
-    """The fields of `Rules` that make a data set of worlds an environment; the budget is the data set's."""
+    """The fields of `Rules` that turn a data set of worlds into an environment; the budget is the data set's."""
     legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
     legal[move_tokens(tokenizer)] = 1
     return {
@@ -121,16 +121,16 @@ def world_rules(dataset: Any, tokenizer: Tokenizer) -> Mapping[str, Any]:
 
 
 def alphabet(side: int) -> str:
-    """Every character of worlds of up to `side` rows and columns: the moves first, so that they are the tokens 1 to 4."""
+    """All characters of worlds with up to `side` rows and columns; the moves are first, so that they are the tokens 1 to 4."""
     return MOVES + "0123456789"[:side] + ">:"
 
 
 MOVES_IN_WORDS = (
     "L moves one cell to the left, D down, R right and U up. A move against a wall or the border changes nothing."
 )
-"""The moves of a walk, in the words of a chat."""
+"""The moves of a walk in words, for a chat."""
 
 
 def coordinates(cell: Cell) -> str:
-    """The text of a cell in a prompt: the digit of its row, then that of its column."""
+    """The text of a cell in a prompt: the digit of the row, then the digit of the column."""
     return f"{cell[0]}{cell[1]}"

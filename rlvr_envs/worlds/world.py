@@ -1,4 +1,4 @@
-"""`World`: a grid of cells with walls, a start, and goals and traps at which a walk ends."""
+"""`World`: a grid of cells with walls, a start, and goals and traps that end a walk."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import Annotated
 from verifiers import FINITE, Between, InvalidArgumentError, check_types
 
 Cell = tuple[int, int]
-"""Row from the top and column from the left, both from 0."""
+"""A cell: its row from the top and its column from the left, both counted from 0."""
 
 MOVES = "LDRU"
-"""Left, down, right, up: the characters of the four moves, in the order of Gymnasium's FrozenLake."""
+"""The characters of the four moves left, down, right and up, in the order of Gymnasium's FrozenLake."""
 OFFSETS = ((0, -1), (1, 0), (0, 1), (-1, 0))
-"""The change of row and column by each move."""
+"""The change of the row and the column by each move."""
 
 MAX_SIDE = 10
 """Maximum number of rows and columns, so that a coordinate is one digit."""
@@ -26,13 +26,13 @@ MAX_SIDE = 10
 class World:
     """A deterministic grid world.
 
-    A move leads to the neighbouring cell, or nowhere if the border or a wall is in the way. A walk ends at the first
-    goal or trap that it enters. Every move pays `step_reward`, and the one that ends the walk pays `goal_reward` or
-    `trap_reward` on top.
+    A move leads to the neighbouring cell, or has no effect if the border or a wall is in the way. A walk ends at the first goal
+    or trap that it enters. Every move earns `step_reward`, and the move that ends the walk earns `goal_reward` or `trap_reward`
+    in addition.
 
     Raises:
-        InvalidArgumentError: If the sides are not 1 to 10, a cell lies outside, the start is a goal or a trap, there is no
-            goal, a cell is both, a wall is not between neighbours, or a reward is not finite.
+        InvalidArgumentError: If the sides are not from 1 to 10, a cell lies outside the grid, the start is a goal or a trap,
+            there is no goal, a cell is both a goal and a trap, a wall is not between neighbours, or a reward is not finite.
     """
 
     rows: Annotated[int, Between(1, MAX_SIDE)]
@@ -70,7 +70,7 @@ class World:
 
     @functools.cached_property
     def _successors(self) -> dict[Cell, tuple[Cell, ...]]:
-        """The cell to which each move leads, for each cell at which a walk continues."""
+        """For each cell at which a walk continues, the cells to which the moves lead."""
         blocked = {*self.walls, *((other, one) for one, other in self.walls)}
         table = {}
         for cell in self.cells:
@@ -82,7 +82,7 @@ class World:
 
     @functools.cached_property
     def cells(self) -> tuple[Cell, ...]:
-        """Every cell, row by row."""
+        """All cells, row by row."""
         return tuple((row, column) for row in range(self.rows) for column in range(self.columns))
 
     def ends_at(self, cell: Cell) -> bool:
@@ -100,13 +100,13 @@ class World:
         return cell if targets is None else targets[move]
 
     def end_reward(self, cell: Cell) -> float:
-        """The reward for entering a cell besides that of the step: 0 if the walk continues."""
+        """The reward for entering a cell, in addition to `step_reward`; 0 if the walk continues."""
         if cell in self.goals:
             return self.goal_reward
         return self.trap_reward if cell in self.traps else 0.0
 
     def walk(self, moves: Iterable[int]) -> list[Cell]:
-        """The cells of a walk by some moves (indices of `MOVES`), the start first; moves after its end are ignored."""
+        """The cells of a walk by some moves (indices of `MOVES`), from the start on; moves after the walk's end are ignored."""
         cells = [self.start]
         for move in moves:
             targets = self._successors.get(cells[-1])
@@ -116,7 +116,7 @@ class World:
         return cells
 
     def shortest_path(self) -> str:
-        """A shortest walk from the start to a goal, as characters of `MOVES`; the first of several in their order.
+        """A shortest walk from the start to a goal, in characters of `MOVES`; of several, the first in the order of `MOVES`.
 
         Raises:
             InvalidArgumentError: If no walk reaches a goal.

@@ -1,4 +1,4 @@
-"""The parts of the prompts of `rlvr/Instructions-v0`: requests, and the instructions that go with them."""
+"""The parts of the prompts of `rlvr/Instructions-v0`: requests, and the instructions added to them."""
 
 from rlvr_envs.procedural.instructions.kinds import (
     KINDS,

@@ -1,6 +1,6 @@
-"""The instructions: IFEval's 25 kinds in words of our own, with the values of their parameters, and which go together.
+"""The instructions: IFEval's 25 kinds in our own words, the values of their parameters, and which kinds are compatible.
 
-The values are such that a short response can follow any set of instructions that go together.
+The values are chosen so that a short response can follow any set of compatible instructions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from rlvr_envs.procedural.instructions.requests import listed
 T = TypeVar("T")
 
 LEAST_WORDS = 40
-"""The smallest upper limit of words: all other instructions can be followed in fewer."""
+"""The smallest upper limit on the number of words; all other instructions can be followed with fewer words."""
 _NUMBERS = listed("zero one two three four five six seven eight nine ten")
 
 
 class Draws:
-    """Choices that follow from one number, the same on every version of Python."""
+    """Choices determined by one number; they are the same on every version of Python."""
 
     def __init__(self, code: int) -> None:
         self._code = code
@@ -34,24 +34,24 @@ class Draws:
         return options[self.below(len(options))]
 
     def shuffled(self, options: Sequence[T]) -> list[T]:
-        """All options in some order."""
+        """Return all options in a chosen order."""
         left = list(options)
         return [left.pop(self.below(len(left))) for _ in options]
 
 
 @dataclass(frozen=True)
 class Given:
-    """The data that the values of a parameter may depend on."""
+    """The data on which the values of a parameter may depend."""
 
     request: str
     words: Sequence[str]
     """Six words of the topic."""
     max_words: int
-    """The largest number of words that an instruction asks for or allows."""
+    """The largest number of words that an instruction may demand or set as a limit."""
 
 
 Options = Sequence[object] | Mapping[str, object]
-"""Values of a parameter, which the prompt names as they are, or by the keys of a mapping."""
+"""Values of a parameter; the prompt names each value itself or, in a mapping, its key."""
 
 
 @dataclass(frozen=True)
@@ -59,22 +59,22 @@ class Wording:
     """The wording of one kind of instruction."""
 
     kind: str
-    """The id that the verifier `ifeval` knows."""
+    """The kind's id in the verifier `ifeval`."""
     phrasings: tuple[str, ...]
-    """Sentences, with slots for the parameters."""
+    """Sentences with slots for the parameters."""
     options: Mapping[str, Options | Callable[[Given], Options]]
     fixed: Mapping[str, object]
-    """Parameters that the sentences contain themselves."""
+    """Parameters whose values are part of the sentences."""
 
     def draw(self, draws: Draws, given: Given, *, spelled: bool) -> tuple[str, dict[str, object]]:
-        """Choose a sentence and values; give the sentence with these, and the parameters."""
+        """Choose a sentence and values; return the sentence with the values filled in, and the parameters."""
         phrasing = draws.choose(self.phrasings)
         chosen = {name: draws.choose(pairs) for name, pairs in self._pairs(given)}
         said = {name: _said(text, spelled=spelled) for name, (text, _) in chosen.items()}
         return phrasing.format(**said), {**self.fixed, **{name: value for name, (_, value) in chosen.items()}}
 
     def longest(self, given: Given) -> str:
-        """A text as long as the longest sentence for these words, or longer."""
+        """A text at least as long as the longest sentence for these words."""
         said = {
             name: max((_said(text, spelled=spelled) for text, _ in pairs for spelled in (False, True)), key=len)
             for name, pairs in self._pairs(given)
@@ -88,7 +88,7 @@ class Wording:
 
 
 def _said(value: object, *, spelled: bool) -> str:
-    """A value in a sentence: small numbers spelled out or not, words between quotation marks."""
+    """A value as text in a sentence: small numbers may be spelled out, and words are in quotation marks."""
     if isinstance(value, int):
         return _NUMBERS[value] if spelled and value < len(_NUMBERS) else str(value)
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -337,7 +337,7 @@ WORDINGS = (
 )
 
 KINDS = tuple(dict.fromkeys(wording.kind for wording in WORDINGS))
-"""IFEval's 25 kinds, by the ids that the verifier `ifeval` knows."""
+"""The ids of IFEval's 25 kinds in the verifier `ifeval`."""
 NEED_LANGDETECT = frozenset(
     ("language:response_language", "change_case:english_capital", "change_case:english_lowercase")
 )
@@ -349,9 +349,9 @@ def _table(text: str) -> Mapping[str, frozenset[str]]:
     return {name: frozenset(others.split()) for name, _, others in rows}
 
 
-# Names are the parts of ids behind the colon. The first table: kinds that contradict each other, are ambiguous together (does a
-# title count as a paragraph?), or need the same place. In capitals or small letters alone, a text has no room for words that
-# are given with both.
+# Names are the parts of ids after the colon. The first table lists kinds that contradict each other, are ambiguous together
+# (does a title count as a paragraph?), or need the same place. A text in capitals or small letters alone can't contain words
+# that are given with both.
 _APART = _table("""
 english_capital: english_lowercase capital_word_frequency response_language multiple_sections postscript end_checker
 english_lowercase: capital_word_frequency response_language multiple_sections postscript end_checker
@@ -364,7 +364,7 @@ nth_paragraph_first_word: title postscript number_bullet_lists multiple_sections
 title: quotation
 end_checker: postscript quotation
 """)
-# The second: kinds that leave little room for anything else.
+# The second table lists kinds that leave little room for others, each with all kinds that it allows.
 _ONLY_WITH = _table("""
 constrained_response:\x20
 json_format: existence frequency forbidden_words number_words
@@ -374,7 +374,7 @@ repeat_prompt: existence no_comma title postscript number_placeholders number_bu
 
 
 def compatible(kind: str, other: str) -> bool:
-    """Whether one response can follow two instructions, whatever their parameters, and both mean the same together."""
+    """Whether one response can follow two instructions with any parameters, and both keep their meaning together."""
     names = [identifier.partition(":")[2] for identifier in (kind, other)]
     return kind != other and all(
         one not in _APART.get(two, ()) and (two not in _ONLY_WITH or one in _ONLY_WITH[two])

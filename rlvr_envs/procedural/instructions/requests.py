@@ -1,7 +1,7 @@
 """The requests: the kind of text, its tone and its topic.
 
-Each is one sentence without a comma, so that an answer can repeat it under any instruction. The words of a topic, which
-instructions ask for or forbid, occur in none of its requests as words of their own.
+Each request is one sentence without a comma, so that an answer can repeat it under any instruction. The words of a topic, which
+instructions demand or forbid, do not occur as separate words in the topic's requests.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """The words of a list that is written as one text."""
+    """Split a list that is written as one text into its words."""
     return tuple(text.split())
 
 
@@ -24,11 +24,11 @@ class Topic:
 
     subject: str
     words: tuple[str, ...]
-    """Six words that a text on the subject may well use."""
+    """Six words that a text on the subject is likely to use."""
     forms: tuple[str, ...]
     """Requests with the slots `{tone}` and `{subject}`."""
     questions: tuple[str, ...]
-    """Questions that are answered by yes, no or maybe, with the slot `{subject}`."""
+    """Questions with the slot `{subject}` and the possible answers yes, no and maybe."""
 
 
 def _topics(table: str, forms: tuple[str, ...], questions: tuple[str, ...]) -> Iterator[Topic]:
@@ -237,7 +237,7 @@ TOPICS = (
 
 
 def longest_request() -> str:
-    """A text as long as the longest request, or longer."""
+    """A text at least as long as the longest request."""
     texts = [text for topic in TOPICS for text in (*topic.forms, *topic.questions)]
     slots = {"tone": max(TONES, key=len), "subject": max((topic.subject for topic in TOPICS), key=len)}
     return max((text.format(**slots) for text in texts), key=len)
