@@ -55,7 +55,7 @@ class Runner:
     """Asks a verifier questions; a context manager.
 
     Args:
-        spec: As for `verifiers.make`; a callable must be importable by name from its module.
+        spec: The verifier, as for `verifiers.make`; a callable must be importable by name from its module.
         kwargs: Arguments of the verifier.
         memory_mib: Limit on the process's address space.
 
@@ -78,7 +78,7 @@ class Runner:
         """How the verifier calls a function; None if it is called with (completion, problem).
 
         Raises:
-            RLVRError: If the verifier can't be made, as `verifiers.make` raises it.
+            RLVRError: If the verifier can't be made; the error is the one that `verifiers.make` raises.
         """
         (answer,) = self.ask("convention", [("", Problem("", "", ""))], deadline_s=START_DEADLINE_S)
         return answer.detail or None
