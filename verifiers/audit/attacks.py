@@ -89,8 +89,8 @@ def formulas_of(prompt: str) -> list[str]:
 def restated_formulas(gold: Gold, prompt: str) -> list[str]:
     """The formulas of a prompt that would be wrong as an answer.
 
-    If the gold is an integer or a decimal, this is any unevaluated arithmetic, even if its value is the gold's. If the gold is
-    another number or a polynomial, it is any formula with another value.
+    If the gold is an integer or a decimal, these are all formulas of unevaluated arithmetic, even with the gold's value. If the
+    gold is another number or a polynomial, these are all formulas with another value.
     """
     if gold.kind in (Kind.INTEGER, Kind.DECIMAL):
         return [formula for formula in formulas_of(prompt) if _is_arithmetic(formula)][:_MAX_FORMULAS]
@@ -118,7 +118,7 @@ def restates(answer: str, gold: Gold, prompt: str) -> bool:
 
 
 def hostile_attacks(gold: Gold) -> list[Attack]:
-    """Answers meant to hang, crash or take over a verifier; the same for every gold, but for a gold or wrong value in some."""
+    """Answers meant to hang, crash or take over a verifier; some contain the gold or a wrong value, the others are fixed."""
     wrong = another_answer(gold) or "zzyzx"
     families: dict[str, tuple[str, ...]] = {
         "huge": _HUGE,

@@ -1,4 +1,4 @@
-"""The audit: cases from golds, all passes, one report."""
+"""Audits a verifier: makes cases from golds, performs all checks, and gives one report."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FIELDS = {
     "json_schema": "json_schema",
     "ifeval": "instructions",
 }
-"""The field of drawn cases for each verifier by name; every other verifier gets mathematics."""
+"""The field of the cases that are drawn for a verifier, by the verifier's name; any other verifier gets mathematics."""
 _PROBED = 24
 """Number of drawn problems on which an answer format is tried."""
 

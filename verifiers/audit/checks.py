@@ -94,7 +94,7 @@ _MAX_LOST_CHUNKS = 3
 
 
 def ask_all(runner: Runner, cases: Sequence[Case], deadline_s: float, progress: Progress) -> list[Answer | None]:
-    """Ask about every case separately; the answer is None for a case skipped because too many hung or crashed before it."""
+    """Ask about each case by itself; the answer is None if the case is skipped because too many cases hung or crashed."""
     hangs: Counter[str] = Counter()
     answers: list[Answer | None] = []
     for done, case in enumerate(cases, start=1):

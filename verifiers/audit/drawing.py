@@ -125,7 +125,7 @@ def _draw(rng: random.Random, name: str, answer_format: str, subjects: Sequence[
 
 
 _Written = tuple[str, Label, str, str]
-"""Family, label, answer and completion."""
+"""Family, label, answer and completion of a case."""
 
 
 class _Writer:

@@ -25,7 +25,7 @@ class NotExpressibleError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Monomial:
-    """The factor of a rational coefficient."""
+    """The part of a term besides its rational coefficient."""
 
     powers: tuple[tuple[str, int], ...] = ()
     """Symbols with their exponents, sorted by name; only π may have a negative exponent."""
@@ -65,7 +65,7 @@ class Expression:
 
     @classmethod
     def constant(cls, value: Fraction | int) -> Expression:
-        """A rational number."""
+        """A rational number as an expression."""
         return cls.of([(ONE, Fraction(value))])
 
     def __add__(self, other: Expression) -> Expression:
@@ -143,7 +143,7 @@ def square_root(radicand: int) -> Expression:
 
 
 def symbol(name: str) -> Expression:
-    """A symbol; `"i"` is the imaginary unit."""
+    """A symbol as an expression; `"i"` is the imaginary unit."""
     return Expression({Monomial((), 1, True) if name == "i" else Monomial(((name, 1),)): Fraction(1)})
 
 

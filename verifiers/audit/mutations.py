@@ -21,7 +21,7 @@ _MAX_MUTANTS = 3
 _VALUES = ("frac", "dfrac", "tfrac", "sqrt", "left", "right", "cdot", "times", "infty", "pm", "quad")
 _SETS = ("le", "leq", "ge", "geq", "ne", "neq", "cup", "mid", "in", "notin", "mathbb", "text", "mathrm")
 _PLAIN = frozenset((*_VALUES, *_SETS))
-"""Commands in whose presence a changed mark changes the value."""
+"""Commands that do not prevent a changed mark from changing the value."""
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _PROSE = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbb|operatorname|begin|end)\s*\{[^{}]*\}|[A-Za-z]{3,}")
 _LETTER = re.compile(r"(?<![A-Za-z\\])[a-zA-Z](?![A-Za-z])")

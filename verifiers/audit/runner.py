@@ -75,7 +75,7 @@ class Runner:
         self._worker.close()
 
     def convention(self) -> str | None:
-        """How the verifier calls the functions it consists of; None if it has none or all take (completion, problem).
+        """How the verifier calls the functions it consists of; None if there are none, or all take (completion, problem).
 
         Raises:
             RLVRError: If the verifier can't be made; the error is the one that `verifiers.make` raises.

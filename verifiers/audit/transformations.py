@@ -2,7 +2,7 @@
 
 A row names the kinds of gold that its transformation applies to. `policy` after the kinds means that the label follows from the
 default policy of the math verifier (`docs/math.md`) instead of mathematics; `symmetric` means that gold and result may be
-exchanged. The label holds for all golds of these kinds. If neither mathematics nor the policy decides a form, it has no row.
+exchanged. The label holds for all golds of these kinds. Forms that neither mathematics nor the policy decides have no row.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Finds the answer in a completion, past thoughts, ends, blocks of code and marks, in the same way for every verifier.
+"""Reads completions in one way for every verifier: their thoughts, their ends, blocks of code, and marks of answers.
 
 `cut` gives the response of a completion. `find` gives the answer of a response; a `Kind` defines what can be an answer.
 `last_block` gives the last fenced block of a response.

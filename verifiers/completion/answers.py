@@ -138,7 +138,7 @@ class _Search(Generic[Value]):
         return None
 
     def _without_remark(self, content: str) -> str:
-        """A statement without a remark of `or` and a number that is not a value, as in `12, or 24 if order matters`."""
+        """A statement without a final remark that begins with `or` and a number, as in `12, or 24 if order matters`."""
         joint = _OR_NUMBER.search(content)
         is_remark = joint is not None and self._kind.read(content[joint.end() :], "second") is None
         return content[: joint.start()] if joint is not None and is_remark else content
@@ -184,7 +184,7 @@ class _Search(Generic[Value]):
         return Found(value, mark.form, next((other for other in others if other is not None), None))
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
-        """A second answer that contents state; None if one of them states the same answer, or all are remarks about it."""
+        """A second answer that some contents state; None if one of them states the first, or all are remarks about it."""
         others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
@@ -205,7 +205,7 @@ class _Search(Generic[Value]):
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
-        """The answer of the phrase whose list this phrase continues; None if it continues no list."""
+        """The answer of the phrase whose list this phrase continues; None if it does not continue a list."""
         for earlier in phrases(self._text[: mark.start]):
             values = (self._kind.read(content, "second") for content in earlier.contents)
             value = next((value for value in values if value is not None), None)

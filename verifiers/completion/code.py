@@ -18,7 +18,7 @@ class Fence(NamedTuple):
     start: int
     end: int
     sign: str
-    """Its backticks or tildes."""
+    """The backticks or tildes of the fence."""
     info: str
     """The text after the backticks or tildes."""
 

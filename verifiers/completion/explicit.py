@@ -152,7 +152,7 @@ def _tagged(text: str) -> Iterator[Mark]:
 
 
 def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
-    """The readings of a content: its first line if `by_line`, all of it, both without marking, and the content itself."""
+    """The readings of a content: its first line (if `by_line`) and all of it without marking, and the content itself."""
     content = content.strip()
     if len(content) > REACH:
         return (content,)

@@ -23,14 +23,14 @@ class Mark(NamedTuple):
     start: int
     end: int
     contents: tuple[str, ...]
-    """The readings of the answer, the likeliest first; of nested marks, the innermost. An empty mark has one empty text."""
+    """The readings of the answer: the likeliest, or of nested marks the innermost, first. An empty mark has one empty text."""
     is_item: bool = False
-    """Whether it is a phrase that begins an item of a list."""
+    """Whether the mark is a phrase that begins an item of a list."""
     is_second: bool = False
-    """Whether it is a phrase that states a second answer."""
+    """Whether the mark is a phrase that states a second answer."""
     is_conditional: bool = False
-    """Whether it is a phrase in a sentence that begins with a condition."""
+    """Whether the mark is a phrase in a sentence that begins with a condition."""
     rest: str = ""
     """The rest of a phrase's sentence after its contents: an explanation, or a remark in parentheses."""
     parts: tuple[Mark, ...] = ()
-    """The marks that it joins, if it is a list of marks."""
+    """The marks that are joined into this mark, if it is a list of marks."""

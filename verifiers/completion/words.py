@@ -22,11 +22,11 @@ class Cues:
     """Phrases of one meaning."""
 
     means: str
-    """Their meaning for an answer."""
+    """The meaning of the phrases for an answer."""
     listed: str
     """The phrases, with semicolons between them."""
     example: str
-    """A completion that shows their effect."""
+    """A completion that shows the effect of the phrases."""
 
     @property
     def phrases(self) -> tuple[str, ...]:

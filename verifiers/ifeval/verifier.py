@@ -102,7 +102,7 @@ def _report(identifier: str, follows: Callable[[str], bool], response: str) -> d
 
 
 def _loose_texts(response: str) -> list[str]:
-    """The response without its first line, its last line or both, and without asterisks these three and the response."""
+    """The response without its first line, its last line or both; then these three and the response without asterisks."""
     lines = response.split("\n")
     shorter = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [*shorter, *(text.replace("*", "") for text in (response, *shorter))]

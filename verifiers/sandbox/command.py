@@ -51,7 +51,7 @@ class Command:
     arguments: Sequence[str]
     """The path of the program, and its arguments."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files in its folder: content by path, such as `"src/main.c"`."""
+    """The files in the program's folder: content by path, such as `"src/main.c"`."""
     stdin: bytes = b""
     writes: Sequence[str] = ()
     """Paths of files to hand back, or of folders of such files. Without `folder_mib` the program may write no other file."""

@@ -27,6 +27,6 @@ class Limits:
     memory_mib: int
     """Address space, in MiB."""
     output_mib: int
-    """Standard output, and the same again of standard error, in MiB."""
+    """Maximum size of standard output, and of standard error, in MiB."""
     processes: int
     """Threads of the program (Linux counts them as processes of the user)."""

@@ -51,7 +51,7 @@ class Language:
     """The name of the language in `StdioTests.languages`."""
     title: str
     tags: Sequence[str]
-    """Labels of code blocks, in small letters."""
+    """Labels of code blocks, in lower case."""
     program: str
     """The program by which the installation is found."""
     package: str

@@ -51,12 +51,12 @@ class AssertTests(_Checked):
     setup: str = ""
     """Source that runs after the program and before the asserts, and may use what the program defines."""
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     entry_points: tuple[str, ...] = ()
     """Names of functions under test that hide a builtin; they are detected if they are the only candidates. The last name is
     the function that `prefix` declares, by default the last function in `prefix`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,9 @@ class CallTests(_Checked):
     method of the class `Solution`, of which each case makes an instance."""
     cases: tuple[CallCase, ...]
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
     tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for floats, also inside lists, tuples and dicts; two integers must still be
     equal."""
@@ -116,7 +116,7 @@ class StdioTests(_Checked):
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, which the program may import."""
     prelude: str = ""
-    """As for `CallTests`."""
+    """Source that runs before the program, as for `CallTests`."""
     timeout_s: Annotated[float | None, Above(0)] = None
     """CPU seconds for each case, if the problem sets its own limit; None uses the verifier's limit."""
     languages: tuple[str, ...] = (PYTHON,)
@@ -139,11 +139,11 @@ class FunctionTests(_Checked):
     module: str = "solution"
     """The name under which the test file imports the program, or the program's main file."""
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     entry_point: str = ""
     """The function that `prefix` declares, by default the last function in `prefix`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
     modules: tuple[str, ...] = ()
     """Other modules of a program of several files that the test file imports."""
     together: bool = False

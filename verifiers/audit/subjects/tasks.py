@@ -33,7 +33,7 @@ class Field:
 
 
 def swaps(table: str) -> dict[str, tuple[str, ...]]:
-    """The table for `mutants` that `"< <= >, in not_in, not"` and the like describe: each token with its replacements."""
+    """Make the table for `mutants` from text such as `"< <= >, in not_in, not"`: each token with its replacements."""
     rows = ([token.replace("_", " ") for token in row.split(" ")] for row in table.split(", "))
     return {token: tuple(others) or ("",) for token, *others in rows}
 

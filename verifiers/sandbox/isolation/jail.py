@@ -125,7 +125,7 @@ class Jail:
     def confine(
         self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
     ) -> None:
-        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends with the server, a process id."""
+        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends when the process `server` ends."""
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         os.closerange(len(descriptors), MOST_DESCRIPTORS)

@@ -55,7 +55,7 @@ class Placement:
             self._place(0, self._all)
 
     def _place(self, pid: int, cpus: set[int]) -> bool:
-        """Choose a process's CPUs; after a refusal, never again."""
+        """Set the CPUs on which a process may run; after a refusal, no job is placed any more."""
         try:
             os.sched_setaffinity(pid, cpus)
         except OSError:

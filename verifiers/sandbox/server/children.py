@@ -42,7 +42,10 @@ class Child:
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
     def exceeds(self, memory_bytes: int) -> bool:
-        """Whether the child and its descendants use more memory than this; shared pages count once, and are found only then."""
+        """Whether the child and its descendants use more memory than this, with each shared page counted once.
+
+        Shared pages are sought only if the plain sum exceeds the limit.
+        """
         may = sum(map(_memory_bytes, _tree(self.pid))) > memory_bytes
         # If a process ends during the sum, its shares are counted with the processes that are read after it.
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
@@ -92,7 +95,7 @@ class LastingProcess:
         return True
 
     def answers(self) -> bool:
-        """Whether the process is ready for another job; False if it has ended, or misses for too long that the others have."""
+        """Whether the process is ready for another job; False if it has ended, or ignores the others' end for too long."""
         self.control.settimeout(_LAST_WORD_S)
         try:
             return bool(self.control.recv(1))

@@ -59,7 +59,7 @@ class Server:
         roles: Mapping[str, tuple[Role, Callable[[], object]]],
         taken_mib: int,
     ) -> None:
-        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space are no program's."""
+        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space belong to no program."""
         self._control = control
         self._jail = jail
         self._pid = os.getpid()

@@ -82,7 +82,7 @@ def _move_up(control: int) -> int:
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
     """Watch the parent, and become the reaper of all descendants of this process.
 
-    Raises ParentGoneError if the parent has ended, or if the system can't watch processes, which the parent is then sent.
+    Raises ParentGoneError if the parent has ended, or if the system can't watch processes; the parent is sent that reason.
     """
     problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:
@@ -161,7 +161,7 @@ def _load_library() -> int:
 
 
 def _greet(control: socket.socket, jail: Jail) -> None:
-    """Send that the server is ready, and which layers of isolation are in force."""
+    """Send the message that the server is ready, with the layers of isolation in force."""
     escapes = _probe(jail) if jail.wanted else []
     control.send(json.dumps({"layers": jail.entered, "missing": jail.missing, "escapes": escapes}).encode())
 

@@ -65,8 +65,8 @@ def extract(
     block) are files; if several have the same name, the last counts. The main file is the block that the policy picks or, if
     that block has a name, the file named `main` or `main.py`. Other blocks without a name are dropped. The policy picks among
     the blocks that are labelled as Python or named; if none of them can be the main file, also among blocks without a label,
-    such as a program's output. If there are no such blocks, it picks among interactive sessions, and without these among all
-    blocks. `completion.cut` and `completion.blocks` define the text that is read and its blocks.
+    such as a program's output. If there are no such blocks, it picks among interactive sessions; if there are none of these
+    either, among all blocks. `completion.cut` and `completion.blocks` define the text that is read and its blocks.
 
     Args:
         completion: A model's answer.

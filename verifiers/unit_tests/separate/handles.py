@@ -1,7 +1,7 @@
 """Objects of the program as the tests see them: handles, which pass every request on to the program.
 
-A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` give the same for
-both. A handle is never compared with a plain value: the program would see the expected value and be its own judge.
+A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` treat both alike. A
+handle is never compared with a plain value: the program would see the expected value and be its own judge.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The file that replaces the program while its tests are inspected: any name can be imported from it.
 
-Any other use of the file ends the inspection and is reported; nothing is decided about tests that make one.
+Any other use of the file ends the inspection and is reported; the inspection then decides nothing about the tests.
 """
 
 from __future__ import annotations
