@@ -323,7 +323,7 @@ class _Reader:
         return False
 
     def _follows_command(self, token: re.Match[str]) -> bool:
-        r"""Whether a token stands directly behind a text command, as in `\text{Answer: }*5*`."""
+        r"""Whether a token stands directly after a text command, as in `\text{Answer: }*5*`."""
         return bool(self._pieces) and self._pieces[-1].kind == "TEX" and self._pieces[-1].end == token.start()
 
     def _quote(self, token: re.Match[str], before: str, after: str) -> bool:

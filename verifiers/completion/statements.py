@@ -84,7 +84,7 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
     if any(stop == value_end for _, stop in view.values):
-        end = value_end  # the sign stands behind the formula or the emphasis, so it is no factorial
+        end = value_end  # the sign follows the formula or the emphasis, so it is not a factorial
     whole = view.content(first, end)
     if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
         yield view.content(first, subject.end("number"))

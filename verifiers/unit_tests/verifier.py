@@ -208,7 +208,7 @@ class UnitTestVerifier:
             except MissingDependencyError:
                 raise
             except RLVRError:
-                continue  # the verdict of the problem says so
+                continue  # the problem's own verdict shows the error
             if isinstance(tests, FunctionTests) and tests.together:
                 _ = self._whole
 
