@@ -24,7 +24,7 @@ class Attack:
     """Whether the answer is the whole completion, without the data set's answer format."""
     hostile: bool = False
     canary: bool = False
-    """Whether `CANARY` in the answer stands for a path that must not be created."""
+    """Whether `CANARY` in the answer is a placeholder for a path that must not be created."""
 
 
 def attacks_on(gold: Gold, prompt: str) -> Iterator[Attack]:
@@ -57,7 +57,7 @@ _SINGLE_VALUES = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, Kind.CO
 
 
 def another_answer(gold: Gold) -> str | None:
-    """A wrong answer of the gold's kind; None if a hedge might be read as something else."""
+    """A wrong answer of the gold's kind; None if the gold is not a single value, since a hedge might then be misread."""
     if gold.kind not in _SINGLE_VALUES or gold.value is None:
         return None
     return write(gold.value + Expression.constant(1))
@@ -87,10 +87,10 @@ def formulas_of(prompt: str) -> list[str]:
 
 
 def restated_formulas(gold: Gold, prompt: str) -> list[str]:
-    """The expressions of a prompt that are not an answer: compound, and not in the gold's own written form.
+    """The formulas of a prompt that would be wrong as an answer.
 
-    If the gold is an integer or a decimal, any unevaluated arithmetic in the prompt is a restatement, equal or not. If it is
-    another number or polynomial, formulas with another value are plainly wrong.
+    If the gold is an integer or a decimal, these are all formulas of unevaluated arithmetic, even with the gold's value. If the
+    gold is another number or a polynomial, these are all formulas with another value.
     """
     if gold.kind in (Kind.INTEGER, Kind.DECIMAL):
         return [formula for formula in formulas_of(prompt) if _is_arithmetic(formula)][:_MAX_FORMULAS]
@@ -106,7 +106,7 @@ def _is_arithmetic(formula: str) -> bool:
 
 
 def restates(answer: str, gold: Gold, prompt: str) -> bool:
-    """Whether an equal form of a gold might count as a restatement of the prompt, so that it gets no label."""
+    """Whether an equal form of a gold might count as a mere restatement of the prompt; such a form gets no label."""
     if re.fullmatch(r"[-\d.,]+", answer) or squeezed(answer) == squeezed(gold.text):
         return False
     if squeezed(answer) in squeezed(prompt.replace("$", "")):
@@ -118,7 +118,7 @@ def restates(answer: str, gold: Gold, prompt: str) -> bool:
 
 
 def hostile_attacks(gold: Gold) -> list[Attack]:
-    """Answers meant to hang, crash or take over a verifier; the same for every gold, except for a wrong value within some."""
+    """Answers meant to hang, crash or take over a verifier; some contain the gold or a wrong value, the others are fixed."""
     wrong = another_answer(gold) or "zzyzx"
     families: dict[str, tuple[str, ...]] = {
         "huge": _HUGE,

@@ -1,4 +1,4 @@
-"""The audit: cases from golds, all passes, one report."""
+"""Audits a verifier: makes cases from golds, performs all checks, and gives one report."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ ATTACKS = (
 )
 """The names of the attacks."""
 _ITSELF = "itself"
-"""The transformation that changes nothing."""
+"""Name of the transformation that changes nothing."""
 _FIELDS = {
     "choice": "choice",
     "unit_tests": "programs",
@@ -60,7 +60,7 @@ _FIELDS = {
     "json_schema": "json_schema",
     "ifeval": "instructions",
 }
-"""The field of drawn cases by the name of the verifier that they are for; every other one is for mathematics."""
+"""The field of the cases that are drawn for a verifier, by the verifier's name; any other verifier gets mathematics."""
 _PROBED = 24
 """Number of drawn problems on which an answer format is tried."""
 
@@ -85,26 +85,27 @@ def audit_verifier(
     Every gold is rewritten into equal forms and near misses, and attacked; the verifier runs in a process of its own.
 
     Args:
-        verifier: As for `verifiers.make`. A class or function must be importable by its name.
-        problems: The problems with the golds; their references are text or numbers. None for the built-in ones, as far as the
-            verifier accepts their golds.
+        verifier: The verifier, as for `verifiers.make`. A class or function must be importable by its name.
+        problems: The problems, whose references are the golds: text or numbers. None uses the built-in problems whose golds the
+            verifier accepts.
         verifier_args: Arguments of the verifier.
         limit: Number of golds to sample; by default all are used.
-        drawn: Number of cases to draw, with `draw_cases`, in place of the rewritings of the golds.
-        field: The field of the drawn cases; by default the one that the verifier's name says, as `field_of` reads it.
+        drawn: Number of cases to draw with `draw_cases`; they replace the rewritings of the golds.
+        field: The field of the drawn cases; by default the field that `field_of` derives from the verifier's name.
         seed: Determines the sample, the drawn cases and the orders of questions.
-        answer_format: How completions present an answer, with `ANSWER` in its place, such as `"#### ANSWER"`; by default
-            as in the gold completions, and for a function in the format in which it accepts most golds.
-        skip: Transformations and attacks to leave out, because the verifier has another policy.
+        answer_format: How completions present an answer: text with `ANSWER` in the answer's place, such as `"#### ANSWER"`.
+            By default answers are presented as in the gold completions or, for a function, in the format in which the function
+            accepts most golds.
+        skip: Names of transformations and attacks to leave out because the verifier has another policy.
         deadline_s: Seconds that one verdict may take.
         memory_mib: Limit on the address space of the verifier's process.
-        progress: Called with the number of cases done and the number of all cases.
+        progress: Called with the number of finished cases and the number of all cases.
 
     Raises:
         InvalidArgumentError: If there is no gold answer, an option is invalid, or the verifier cannot be built in another
             process.
         UnknownNameError: If `skip` names something that does not exist.
-        VerifierContractError: If it is a function that accepts no gold in any format.
+        VerifierContractError: If the verifier is a function that accepts no gold in any format.
     """
     _check_options(problems, limit, answer_format, deadline_s)
     for name in skip:
@@ -129,7 +130,7 @@ def audit_verifier(
             answer_format, accepted = _accepted_format(
                 runner, convention or repr(verifier), chosen, formats, deadline_s
             )
-            convention = runner.convention()  # now it is known whether it takes texts or messages
+            convention = runner.convention()  # now the runner knows whether the function takes texts or messages
             if problems is None:
                 left_out = tuple(str(problem.reference) for problem in chosen if problem not in accepted)
                 chosen = accepted
@@ -150,17 +151,19 @@ def audit_verifier(
 
 
 def field_of(verifier: VerifierSpec) -> str:
-    """The field of the cases that are drawn for a verifier: by its name, mathematics for one that has no other."""
+    """The field of the cases to draw for a verifier, chosen by its name; mathematics if the name belongs to no other field."""
     return _FIELDS.get(verifier, "mathematics") if isinstance(verifier, str) else "mathematics"
 
 
 def _accepted_format(
     runner: Runner, verifier: str, problems: Sequence[Problem], formats: Sequence[str | None], deadline_s: float
 ) -> tuple[str | None, list[Problem]]:
-    """The answer format in which a verifier accepts most golds, and the problems of these; None for gold completions.
+    """The answer format in which a verifier accepts most golds, and the problems of the accepted golds.
+
+    A format of None means that the gold completions are used.
 
     Raises:
-        VerifierContractError: If it accepts none in any format.
+        VerifierContractError: If the verifier accepts no gold in any format.
     """
     best: tuple[str | None, list[Problem]] = None, []
     reason = "no gold is text or a number"

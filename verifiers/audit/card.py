@@ -31,10 +31,10 @@ def write_card(report: AuditReport, path: Path) -> None:
 
     Args:
         report: The audit.
-        path: The file, whose suffix, .md or .html, is the format.
+        path: The file to write; its suffix, .md or .html, determines the format.
 
     Raises:
-        InvalidArgumentError: If the suffix is another.
+        InvalidArgumentError: If the file has another suffix.
     """
     check_card(path)
     sections = list(_sections(report))
@@ -56,7 +56,7 @@ def read_card(path: Path) -> tuple[ReportRow, ReportRow]:
     """Read the error rates of a card, or of the JSON of a report.
 
     Returns:
-        The rows of all wrong answers, which has the false positives, and of all right answers.
+        The row of all wrong answers, whose errors are false positives, and the row of all right answers.
 
     Raises:
         InvalidArgumentError: If there is no such file, or it has no error rates.

@@ -33,9 +33,9 @@ class Case:
     canary: str = ""
     """A path that exists only if the completion was executed."""
     mirror: int | None = None
-    """The index of the case with gold and answer exchanged, if the two must agree."""
+    """The index of the case in which gold and answer are exchanged, if both cases must get the same verdict."""
     kind: str = ""
-    """What a drawn problem is about; empty for golds of data sets, whose kind is recognised."""
+    """The subject of a drawn problem; empty for a problem of a data set, whose kind is recognised from its gold."""
 
     @property
     def gold(self) -> str:

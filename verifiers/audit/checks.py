@@ -23,7 +23,7 @@ class Check(enum.StrEnum):
     FALSE_NEGATIVE = "false negative"
     """A right answer was rejected."""
     EXCEPTION = "exception"
-    """The verifier raised."""
+    """The verifier raised an exception."""
     VERIFIER_ERROR = "verifier error"
     """The verdict is VERIFIER_ERROR, although gold and answer are valid."""
     DEADLINE = "deadline"
@@ -37,13 +37,13 @@ class Check(enum.StrEnum):
     BATCH = "batch"
     """A completion got another verdict in a batch than alone."""
     SYMMETRY = "symmetry"
-    """The verdict changed when gold and answer were exchanged, though it must not."""
+    """The verdict changed when gold and answer were exchanged, although it should not have."""
     THREADS = "threads"
     """Several threads that asked at once got other verdicts than one thread."""
     MAIN_THREAD = "main thread"
-    """Off the main thread the verifier raised, hung or judged differently."""
+    """The verifier raised an exception, hung or judged differently outside the main thread."""
     SILENT_ERROR = "silent error"
-    """A gold that can't be compared with anything was scored, instead of VERIFIER_ERROR or an exception."""
+    """A gold that can't be compared with anything was scored; it should have caused VERIFIER_ERROR or an exception."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Tally:
 
 
 def finding_of(check: Check, case: Case, answer: Answer, reason: str) -> Finding:
-    """A finding, in which `CANARY` replaces this run's path in an injection."""
+    """Make a finding; `CANARY` replaces the path that an injection names in this run."""
     text, why = case.answer, reason
     if case.canary:
         text, why = text.replace(case.canary, "CANARY"), why.replace(case.canary, "CANARY")
@@ -94,7 +94,7 @@ _MAX_LOST_CHUNKS = 3
 
 
 def ask_all(runner: Runner, cases: Sequence[Case], deadline_s: float, progress: Progress) -> list[Answer | None]:
-    """Ask about every case separately; None for cases that were skipped because their family hung repeatedly."""
+    """Ask about each case by itself; the answer is None if the case is skipped because too many cases hung or crashed."""
     hangs: Counter[str] = Counter()
     answers: list[Answer | None] = []
     for done, case in enumerate(cases, start=1):
@@ -147,7 +147,7 @@ def _trouble(answer: Answer) -> Check | None:
 
 
 def check_symmetry(tally: Tally, cases: Sequence[Case], answers: Sequence[Answer | None]) -> None:
-    """Compare each verdict with the one for gold and answer exchanged."""
+    """Compare each verdict with the verdict when gold and answer are exchanged."""
     for case, answer in zip(cases, answers, strict=True):
         other = None if case.mirror is None else answers[case.mirror]
         if answer is None or other is None or not (answer.judged and other.judged):
@@ -163,7 +163,7 @@ AnsweredCase = tuple[Case, Answer]
 def check_repeats(
     tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
 ) -> None:
-    """Ask again in another order, alone and in batches."""
+    """Repeat all questions in another order, one at a time and in batches."""
     shuffled = list(pairs)
     rng.shuffle(shuffled)
     _repeat(tally, runner, shuffled, deadline_s, "single", Check.DETERMINISM)
@@ -173,7 +173,7 @@ def check_repeats(
 def check_threads(
     tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
 ) -> None:
-    """Ask from several threads at once, and every hostile question off the main thread."""
+    """Repeat a sample of questions in several threads at once, and the sample and all hostile questions off the main thread."""
     ordinary = [pair for pair in pairs if not pair[0].hostile]
     sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
     _repeat(tally, runner, sample, deadline_s, "threads", Check.THREADS)
@@ -191,7 +191,7 @@ def _repeat(
     check: Check,
     chunk: int = _CHUNK,
 ) -> None:
-    """Ask in chunks and compare with the first answers; give up if chunk after chunk is lost."""
+    """Repeat questions in chunks, and compare the answers with the first ones; give up after several chunks without answers."""
     lost = 0
     for batch in _chunks(pairs, chunk):
         if lost == _MAX_LOST_CHUNKS:
@@ -228,7 +228,7 @@ class Unusable:
 
 
 def check_unusable_golds(tally: Tally, runner: Runner, case: Case, deadline_s: float) -> None:
-    """Ask about golds that can't be compared with anything: a score for one means that an error was suppressed."""
+    """Ask about golds that can't be compared with anything: a score for such a gold means that an error was suppressed."""
     for reference in (None, float("nan"), Unusable()):
         problem = Problem(case.problem.id, case.problem.prompt, reference)
         (answer,) = runner.ask("single", [(case.completion, problem)], deadline_s=deadline_s)

@@ -1,4 +1,4 @@
-"""Labelled cases by the thousand: drawn problems, their answers rewritten or changed, as models write them."""
+"""Labelled cases by the thousand: drawn problems with rewritten or changed answers, worded as models word them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FORMULAS = (
     "$$\n{mark}\n$$",
     "The final answer is: ${mark}$. I hope it is correct.",
 )
-"""For boxes only."""
+"""Wordings for boxed answers only."""
 _WORDED = {
     "thought": "<think>\nFirst idea: {other}. No, that can't be right.\n</think>\n\nThe answer is {mark}.",
     "end token": "The answer is {mark}.<|im_end|>",
@@ -45,30 +45,31 @@ _WORDED = {
     "bold": "Hence **{mark}**.",
     "list": "1. Read the problem.\n2. Compute.\n3. Result: {mark}",
 }
-"""Right answers in words that say nothing about the value."""
+"""Wordings of right answers, which say nothing about the value."""
 _SUPERSEDED = (
     "At first one finds {first}. Wait, that is wrong: a step was left out. The answer is {mark}.",
     "An intermediate result is {first}.\n\nUsing it, the final answer is {mark}.",
 )
-"""Two marked answers, of which the last is final."""
+"""Wordings with two marked answers, the last of which is final."""
 _THOUGHT = "<think>\nA first try:\n\n{other}\n\nNo, that can't be right.\n</think>\n\n{answer}"
 _THOUGHTS = 0.15
-"""Share of the answers of other fields that come after a thought."""
+"""Share of the answers that follow a thought, in the fields of `FIELDS`."""
 
 
 def draw_cases(
     count: int, seed: int, answer_format: str = f"{_BOX}{{{ANSWER}}}", field: str = "mathematics"
 ) -> list[Case]:
-    r"""Draw labelled cases of a field; case i depends on the seed and i alone.
+    r"""Draw labelled cases of a field; case i depends only on the seed and on i.
 
-    Half of the cases are right. In mathematics these are the gold itself, rewritings of it, and the gold in other words. The
-    others are near misses, two answers of which the last is wrong, hedges, answers that only a thought has, and the question in
-    place of an answer. The family of a case says which, as in `near miss: fraction`, and its kind is the subject.
+    Half of the cases are right. In mathematics, a right case is the gold itself, a rewriting of the gold, or the gold in other
+    words. A wrong case is a near miss, two answers the last of which is wrong, a hedge, an answer that is only in a thought, or
+    the question in place of an answer. The family of a case names its construction, as in `near miss: fraction`; the kind of a
+    case is the subject of its problem.
 
     Args:
         count: Number of cases.
         seed: Seed of the cases.
-        answer_format: Text with `ANSWER` in the place of the answer, marking it in a completion, for mathematics and choice.
+        answer_format: Text that marks an answer, with `ANSWER` in the answer's place; used for mathematics and choice.
         field: `"mathematics"`, `"choice"`, `"programs"`, `"sql"`, `"json_schema"` or `"instructions"`.
 
     Raises:
@@ -104,7 +105,7 @@ def _draw_task(rng: random.Random, name: str, field: Field) -> Case:
 
 
 def _chosen(rng: random.Random, answers: Mapping[str, Sequence[str]]) -> tuple[str, str]:
-    """A family and an answer of it; families whose names begin alike, as in `forgery: exits`, share one chance."""
+    """Draw a family and one of its answers; families with the same prefix, as in `forgery: exits`, share one chance."""
     group = rng.choice(list(dict.fromkeys(family.partition(":")[0] for family in answers)))
     family = rng.choice([one for one in answers if one.partition(":")[0] == group])
     return family, rng.choice(answers[family])
@@ -124,7 +125,7 @@ def _draw(rng: random.Random, name: str, answer_format: str, subjects: Sequence[
 
 
 _Written = tuple[str, Label, str, str]
-"""Family, label, answer and completion."""
+"""Family, label, answer and completion of a case."""
 
 
 class _Writer:
@@ -176,7 +177,7 @@ class _Writer:
         return family, Label.WRONG, completion, completion
 
     def _answer(self, label: Label) -> str:
-        """An answer of the subject or, one time in four, of the audit's for the gold whose label follows from mathematics."""
+        """An answer from the subject or, one time in four, from a transformation whose label follows from mathematics."""
         own = self._drawn.right if label is Label.CORRECT else self._drawn.wrong
         rewrites = [
             answer
@@ -197,7 +198,7 @@ class _Writer:
         return self._format.replace(ANSWER, answer)
 
     def _filled(self, text: str, answer: str, other: str) -> str:
-        """A wording with the answer marked in it, and another one, plain or marked first."""
+        """Fill a wording with the marked answer and another answer, which is plain at `{other}` and marked at `{first}`."""
         if self._encloses:
             return text.format(mark=self._mark(answer), other=other, first=self._mark(other))
         lines = text.replace("**{mark}**", "{mark}").replace("{mark}.", "{mark}").replace("{first}.", "{first}")

@@ -1,4 +1,4 @@
-"""Problems for an audit without a data set: golds of the kinds that reward functions meet most."""
+"""Problems for an audit without a data set: golds of the kinds that reward functions meet most often."""
 
 from __future__ import annotations
 

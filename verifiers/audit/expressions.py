@@ -25,12 +25,12 @@ class NotExpressibleError(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Monomial:
-    """The factor of a rational coefficient."""
+    """The part of a term besides its rational coefficient."""
 
     powers: tuple[tuple[str, int], ...] = ()
-    """Symbols with their exponents, sorted by name; only π has negative ones."""
+    """Symbols with their exponents, sorted by name; only π may have a negative exponent."""
     radicand: int = 1
-    """A square-free positive integer, under a square root."""
+    """A square-free positive integer, whose square root is a factor."""
     imaginary: bool = False
 
     @property
@@ -53,7 +53,7 @@ class Expression:
         """Add up terms.
 
         Raises:
-            NotExpressibleError: If there are too many.
+            NotExpressibleError: If there are too many terms.
         """
         terms: dict[Monomial, Fraction] = {}
         for monomial, coefficient in pairs:
@@ -65,7 +65,7 @@ class Expression:
 
     @classmethod
     def constant(cls, value: Fraction | int) -> Expression:
-        """A rational number."""
+        """A rational number as an expression."""
         return cls.of([(ONE, Fraction(value))])
 
     def __add__(self, other: Expression) -> Expression:
@@ -131,7 +131,7 @@ class Expression:
 
 
 def square_root(radicand: int) -> Expression:
-    """The square root of an integer, which is imaginary for a negative one.
+    """The square root of an integer; imaginary if the integer is negative.
 
     Raises:
         NotExpressibleError: If the integer is too large to find its square factors.
@@ -143,7 +143,7 @@ def square_root(radicand: int) -> Expression:
 
 
 def symbol(name: str) -> Expression:
-    """A symbol; `"i"` is the imaginary unit."""
+    """A symbol as an expression; `"i"` is the imaginary unit."""
     return Expression({Monomial((), 1, True) if name == "i" else Monomial(((name, 1),)): Fraction(1)})
 
 

@@ -34,7 +34,7 @@ class Kind(enum.StrEnum):
     LIST = "list"
     """Values without order, with or without braces."""
     INTERVAL = "interval"
-    """An interval, or a union of disjoint ones in increasing order."""
+    """An interval, or a union of disjoint intervals in increasing order."""
     MATRIX = "matrix"
     STATEMENT = "statement"
     r"""`\sin30^\circ=\frac12`: an equation without unknowns."""
@@ -45,14 +45,14 @@ class Kind(enum.StrEnum):
     NAMED_LIST = "named list"
     """`x=-1,3`: several values of one name."""
     CONDITION = "condition"
-    r"""`x>3`, or something `\text{ for }x>3`."""
+    r"""`x>3`, or an expression with a condition, such as `2x\text{ for }x>3`."""
     HALF_LINES = "sets by condition"
-    r"""`\{x\mid x\ge3\}`, or several such."""
+    r"""`\{x\mid x\ge3\}`, or several such sets."""
     FAMILY = "family"
-    r"""`\frac\pi6+2n\pi, n\in\mathbb Z`."""
+    r"""Infinitely many numbers, such as `\frac\pi6+2n\pi, n\in\mathbb Z`."""
     ROUNDED = "floors and ceilings"
     TIME = "time"
-    """`12:00`."""
+    """A time of day, such as `12:00`."""
     INDEXED = "indexed"
     """An expression of symbols with numbers as indices."""
     CHOICE = "choice"
@@ -293,13 +293,13 @@ def _span(text: str) -> Span | None:
 
 
 def end_value(text: str) -> Expression | None:
-    """The value of an interval's finite end, if that is recognised as a real constant."""
+    """The value of a finite end of an interval, if the end is recognised as a real constant."""
     gold = scalar(text)
     return gold.value if gold is not None and gold.value is not None and gold.value.is_real_constant else None
 
 
 def _rises(spans: tuple[Span, ...]) -> bool:
-    """Whether no interval is empty or a point, and each begins after the previous one's end, without touching it."""
+    """Whether no interval is empty or a point, and each begins after the end of the previous interval without touching it."""
     ends = [end_value(end) for span in spans for end in (span.low, span.high)]
     if any(end is None for end in ends[1:-1]):
         return False  # an infinite end in the middle

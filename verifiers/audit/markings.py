@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A marking that changes nothing."""
+    """A marking that changes nothing about an answer."""
 
     name: str
     before: str
     after: str
     usual: bool = False
-    """Whether any grader of chat completions should know it."""
+    """Whether every grader of chat completions should know the marking."""
     formula: bool = False
 
     def __call__(self, text: str) -> str:
@@ -22,7 +22,7 @@ class Wrapper:
         return f"{self.before}{text}{self.after}"
 
     def fits(self, text: str) -> bool:
-        """Whether no sign of the text can be taken for a sign of this marking."""
+        """Whether no character of the text can be mistaken for a character of this marking."""
         sign_of_text = self.before in ("*", "_", "'") and self.before in text
         return not sign_of_text and not ("$" in self.before and re.search(r"(?<!\\)\$", text))
 

@@ -1,9 +1,9 @@
 r"""Golds with one mark changed, and master keys: answers that a verifier accepts only if it does not read all of the gold.
 
-A mutation changes one digit, sign, relation, letter, index, power, name or part of a gold of any kind, also of those that no
-recogniser knows. It is made only where a rule on the text shows that the result is wrong: no rule asks a verifier, or reads the
-gold as one does. The rules are narrow: golds with calculations in them (integrals, limits, remainders, trigonometric
-functions), whose value may stay what it is, and names that are arbitrary are left alone.
+A mutation changes one digit, sign, relation, letter, index, power, name or part of a gold of any kind, even of a kind that no
+recogniser knows. It is made only if a rule about the text shows that the result is wrong. No rule asks a verifier, or reads the
+gold as a verifier does. The rules are narrow: they leave alone arbitrary names, and golds that contain calculations (integrals,
+limits, remainders, trigonometric functions), whose value might remain the same.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from verifiers.audit.golds import Gold, Kind, squeezed
 from verifiers.audit.registry import near
 
 _MAX_MUTANTS = 3
-"""Number of mutants of one gold by one mutation: at its first, middle and last place."""
+"""Maximum number of mutants that one mutation makes of a gold: at the first, middle and last place."""
 _VALUES = ("frac", "dfrac", "tfrac", "sqrt", "left", "right", "cdot", "times", "infty", "pm", "quad")
 _SETS = ("le", "leq", "ge", "geq", "ne", "neq", "cup", "mid", "in", "notin", "mathbb", "text", "mathrm")
 _PLAIN = frozenset((*_VALUES, *_SETS))
-"""Commands after which a changed mark changes the value."""
+"""Commands that do not prevent a changed mark from changing the value."""
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _PROSE = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbb|operatorname|begin|end)\s*\{[^{}]*\}|[A-Za-z]{3,}")
 _LETTER = re.compile(r"(?<![A-Za-z\\])[a-zA-Z](?![A-Za-z])")
@@ -45,7 +45,7 @@ _BUILDER = re.compile(r"(\\\{\s*)([^{}|:,()]*?)(\s*(?:\\mid(?![A-Za-z])|\||:))")
 _NUMBER_MARK = re.compile(r"(?<=[A-Za-z}])_(?:\{(\d)\}|(\d))")
 
 MASTER_KEYS = ("x=7", "y=3x+5", "a=b", "0=0", r"\emptyset", "1")
-"""Answers that fit no gold but their own, and every gold of which a verifier reads nothing."""
+"""Answers that are right for no gold but themselves; a verifier that reads nothing of a gold accepts them."""
 
 
 def _spread(texts: Iterator[str]) -> Iterator[str]:
@@ -59,13 +59,13 @@ def _changed(text: str, match: re.Match[str], new: str) -> str:
 
 
 def _outside_prose(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-    """The matches that are not in words, in the names of environments, or in arguments of fonts."""
+    """The matches that are not in words, in names of environments, or in arguments of font commands."""
     prose = [match.span() for match in _PROSE.finditer(text)]
     return (m for m in pattern.finditer(text) if not any(start <= m.start() < end for start, end in prose))
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a gold has no calculation that could give the same after a change, and no words that could explain it away."""
+    """Whether a gold has no calculation that could give the same after a change, and no words that could cancel the change."""
     commands = set(_COMMAND.findall(text))
     words = re.search(r"(?<![A-Za-z\\{])[A-Za-z]{2,}", text)
     return commands <= _PLAIN and words is None and not re.search(r"[!|']|\d\s*\^|\^\s*\{?\s*0|(?<![\d.])0|:", text)
@@ -81,7 +81,7 @@ def _fresh(text: str) -> str:
 
 @near(*Kind)
 def _digit_changed(gold: Gold) -> Iterator[str]:
-    """One more in a gold with an unknown: a digit of a coefficient, an exponent or an end."""
+    """Add one to a digit of a coefficient, an exponent or an end, in a gold with an unknown."""
     text = gold.text
     if not _has_unknowns_only(text):
         return
@@ -91,7 +91,7 @@ def _digit_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind)
 def _power_left_out(gold: Gold) -> Iterator[str]:
-    """An unknown without its power."""
+    """Leave out the power of an unknown."""
     text = gold.text
     if _has_unknowns_only(text):
         powers = _outside_prose(text, re.compile(r"(?<![A-Za-z\\])([a-z])\^(?:\{[2-9]\}|[2-9])"))
@@ -104,7 +104,7 @@ def _has_unknowns_only(text: str) -> bool:
 
 @near(*Kind)
 def _relation_changed(gold: Gold) -> Iterator[str]:
-    """Another relation: its converse, or the other one of strict and not strict."""
+    """Replace a relation by its opposite, or a strict relation by the non-strict one and vice versa."""
     text = gold.text
     if (
         "\\ne" in text
@@ -118,13 +118,13 @@ def _relation_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind)
 def _letter_changed(gold: Gold) -> Iterator[str]:
-    """One of several occurrences of an unknown has another name."""
+    """Rename one of several occurrences of an unknown."""
     yield from _letters(gold.text, lambda letter, text: _fresh(text))
 
 
 @near(*Kind, basis="policy")
 def _case_changed(gold: Gold) -> Iterator[str]:
-    """One of several occurrences of an unknown is in capitals: two symbols, by the policy."""
+    """Capitalise one of several occurrences of an unknown; by the policy, the capital letter is another symbol."""
     yield from _letters(gold.text, lambda letter, text: letter.upper())
 
 
@@ -138,7 +138,7 @@ def _letters(text: str, other: Callable[[str, str], str]) -> Iterator[str]:
 
 
 def _cancels(text: str, letter: str) -> bool:
-    """Whether an unknown may have no influence: its product with zero, a power of zero or a quotient by itself."""
+    """Whether an unknown may have no influence: times 0, to the power 0, divided by itself, or subtracted."""
     return (
         re.search(rf"(?<![\d.])0\s*{letter}|\^\s*\{{?0|{letter}\s*/\s*{letter}|-\s*{letter}(?![\^_A-Za-z])", text)
         is not None
@@ -147,7 +147,7 @@ def _cancels(text: str, letter: str) -> bool:
 
 @near(*Kind)
 def _index_changed(gold: Gold) -> Iterator[str]:
-    """Another index of a name that is no arbitrary constant."""
+    """Change the index of a name that is not an arbitrary constant."""
     text = gold.text
     for match in itertools.islice(_NUMBER_MARK.finditer(text), _MAX_MUTANTS):
         before = text[: match.start()]
@@ -159,7 +159,7 @@ def _index_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind, basis="policy")
 def _unit_power_changed(gold: Gold) -> Iterator[str]:
-    """A third power of a unit or a noun after a number, or the second of one with the third."""
+    """Raise a unit or a noun after a number to the third power or, if it has the third already, to the second."""
     match = re.search(rf"(?<=[\d}}])[\s~\\,]*{_UNIT_POWER.pattern}$", gold.text)
     if (
         match is None
@@ -173,7 +173,7 @@ def _unit_power_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind)
 def _part_left_out(gold: Gold) -> Iterator[str]:
-    """Without one of several equations for different names."""
+    """Leave out one of several equations for different names."""
     parts = [part.strip() for part in gold.text.strip("$").split(",")]
     names = [re.match(r"([A-Za-z](?:_\d)?)\s*=\s*[^=()\[\]{}]+$", part) for part in parts]
     if len(parts) > 1 and len({name[1] for name in names if name is not None}) == len(parts):
@@ -182,7 +182,7 @@ def _part_left_out(gold: Gold) -> Iterator[str]:
 
 @near(*Kind)
 def _elements_changed(gold: Gold) -> Iterator[str]:
-    r"""Powers of two with the elements of a set as exponents, in place of these: a bounded or whole set of numbers changes."""
+    r"""Replace each element n of a set by 2^n, which changes a bounded set of numbers and the set of all numbers."""
     match = _BUILDER.search(gold.text)
     if match is None or not match[2].strip() or re.search(r"\\(?:in|text)(?![A-Za-z])|=", match[2]):
         return
@@ -191,12 +191,12 @@ def _elements_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind)
 def _master_key(gold: Gold) -> Iterator[str]:
-    """Answers to no question, unless the gold may be one of them."""
+    """The master keys that are surely not the gold."""
     yield from (key for key in MASTER_KEYS if _KEYS[key](gold))
 
 
 def _differs_from(number: int) -> Callable[[Gold], bool]:
-    """Whether a gold's value is not this number, for golds with a value; others must lack its digits and have some."""
+    """A check that a gold is surely not this number; a gold without a value must contain digits, but not this number."""
 
     def differs(gold: Gold) -> bool:
         if gold.number is not None:
@@ -213,7 +213,7 @@ def _differs_from(number: int) -> Callable[[Gold], bool]:
 
 
 def _is_nonempty(gold: Gold) -> bool:
-    """Whether a gold is a value, an equation or a set that is surely not empty and not made of all numbers."""
+    """Whether a gold is a value, an equation, or a set that is surely neither empty nor the set of all numbers."""
     return gold.kind not in (Kind.UNKNOWN, Kind.TEXT, Kind.STATEMENT)
 
 

@@ -1,4 +1,4 @@
-"""From problems to cases: every transformation and attack, presented as in the data set's completions."""
+"""Makes cases of problems: the answers of all transformations and attacks, presented as in the data set's completions."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def gold_text(problem: Problem) -> str:
 
 
 def gold_of(problem: Problem) -> Gold:
-    """The recognised gold of a problem; of kind unknown for a reference such as tests, a query or a schema."""
+    """The recognised gold of a problem; its kind is unknown if the reference is tests, a query, a schema or the like."""
     reference = problem.reference
     is_answer = isinstance(reference, str | int | float) and not isinstance(reference, bool)
     return recognise(str(reference)) if is_answer else Gold(str(reference), Kind.UNKNOWN)
@@ -58,7 +58,7 @@ def prompt_of(problem: Problem) -> str:
 
 
 def choose(problems: Problems, limit: int | None, seed: int) -> list[Problem]:
-    """All problems, or a sample of `limit` of them, in their order."""
+    """All problems, or a sample of `limit` problems, in their original order."""
     if limit is None or limit >= len(problems):
         return [problems[index] for index in range(len(problems))]
     picked = sorted(random.Random(seed).sample(range(len(problems)), limit))
@@ -69,9 +69,9 @@ class CaseMaker:
     """Makes the cases of an audit.
 
     Args:
-        answer_format: Text with `ANSWER` in the answer's place; None for the format of each problem's gold completion.
+        answer_format: Text with `ANSWER` in the answer's place; None uses the format of each problem's gold completion.
         skip: Transformations and attacks to leave out.
-        folder: The folder in which the canaries of injections would appear.
+        folder: The folder in which injections would create their canaries.
     """
 
     def __init__(self, *, answer_format: str | None, skip: frozenset[str], folder: Path) -> None:
@@ -131,7 +131,7 @@ class CaseMaker:
             yield Case(attack.family, label, answer, completion, problem, hostile=attack.hostile, canary=canary)
 
     def _presented_attacks(self, problem: Problem, gold: Gold) -> Iterator[Case]:
-        """Two answers, each presented as an answer: the gold and then another one, or the gold in the thought before it."""
+        """Attacks in which the gold is presented as an answer, but before a wrong answer or in a thought."""
         other = another_answer(gold)
         if other is None:
             return

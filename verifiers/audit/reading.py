@@ -1,4 +1,4 @@
-"""A conservative reader of LaTeX into `Expression`: ambiguous text is not read at all."""
+"""A conservative reader that turns LaTeX into an `Expression`; ambiguous text is not read at all."""
 
 from __future__ import annotations
 
@@ -12,14 +12,18 @@ MAX_LENGTH = 200
 _MAX_DIGITS = 60
 _TOKEN = re.compile(r"\s*(?:(\d+\.?\d*|\.\d+)|(\\(?:frac|sqrt|pi)(?![A-Za-z]))|([A-Za-z])|([-+*/^(){}]))")
 _SPACES = re.compile(r"\\left(?![A-Za-z])|\\right(?![A-Za-z])|\\[!,;: ]|\\displaystyle(?![A-Za-z])")
-_TWO_NUMBERS = re.compile(r"\d\s+[\d.]|\d\s*\\[dt]?frac")  # "1 1/2" and "1\frac12" are mixed numbers, "1 2" is anything
+_TWO_NUMBERS = re.compile(
+    r"\d\s+[\d.]|\d\s*\\[dt]?frac"
+)  # "1 1/2" and "1\frac12" are mixed numbers, "1 2" can be anything
 _WORD = re.compile(r"(?<!\\)(?<![A-Za-z\\])[A-Za-z]{2,}")
-_PRODUCT_LETTERS = frozenset("abcnxyz")  # juxtaposed, these are products; other pairs may be units, words or segments
+_PRODUCT_LETTERS = frozenset(
+    "abcnxyz"
+)  # side by side, these are products; other letters may be units, words or segments
 _NOT_SYMBOLS = frozenset("deEO")  # a constant, a differential, look-alikes
 
 
 def without_spacing(text: str) -> str:
-    """LaTeX without spacing commands, in one spelling of fractions and products."""
+    """LaTeX without spacing commands, with fractions and products in one spelling."""
     text = _SPACES.sub(" ", text.strip().strip("$"))
     text = re.sub(r"\\[dt]frac(?![A-Za-z])", r"\\frac", text)
     return re.sub(r"\\(?:cdot|times)(?![A-Za-z])|·|×", "*", text).replace("−", "-").strip()
@@ -53,7 +57,7 @@ def _tokens(text: str) -> list[str]:
 
 
 class _ExpressionParser:
-    """Recursive descent over tokens; sums of products of powers."""
+    """A recursive-descent parser of tokens, for sums of products of powers."""
 
     def __init__(self, tokens: list[str]) -> None:
         self._tokens = tokens

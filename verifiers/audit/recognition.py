@@ -1,4 +1,4 @@
-"""Recognition of a gold's kind of answer."""
+"""Recognition of the kind of a gold answer."""
 
 from __future__ import annotations
 

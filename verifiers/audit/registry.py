@@ -1,4 +1,4 @@
-"""Transformations, and the table of all of them."""
+"""Transformations of golds, and the table of all transformations."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Rewrite = Callable[[Gold], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Transformation:
-    """A label-preserving rewriting of golds."""
+    """A rewriting of golds, whose results all have the same label."""
 
     name: str
     kinds: frozenset[Kind]
@@ -23,9 +23,9 @@ class Transformation:
     basis: Basis
     rewrite: Rewrite
     symmetric: bool
-    """Whether the label also holds with gold and result exchanged."""
+    """Whether the label still holds if gold and result are exchanged."""
     option: str = ""
-    """The setting of the math verifier that accepts the results, if the transformation has no label."""
+    """The setting with which the math verifier accepts the results, if the transformation has no label."""
 
     def __call__(self, gold: Gold) -> list[str]:
         """Rewrite a gold; empty if the transformation does not apply."""
@@ -37,7 +37,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {}
 
 
 def enter(name: str, label: Label, row: str, rewrite: Rewrite, option: str = "") -> None:
-    """Enter a transformation: kinds with commas between them and, after a semicolon, `policy`, `symmetric` or both."""
+    """Enter a transformation; `row` lists kinds, separated by commas, and after a semicolon `policy`, `symmetric` or both."""
     kinds, _, remarks = row.partition("; ")
     basis = "option" if option else "policy" if "policy" in remarks else "mathematics"
     TRANSFORMATIONS[name] = Transformation(
@@ -61,10 +61,10 @@ def _register(label: Label, kinds: Iterable[Kind], basis: Basis, symmetric: bool
 
 
 def equal(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
-    """Register a function that rewrites golds of some kinds into equal forms, under its own name."""
+    """Register a function, under its own name, that rewrites golds of these kinds into equal forms."""
     return _register(Label.CORRECT, kinds, basis, symmetric)
 
 
 def near(*kinds: Kind, basis: Basis = "mathematics", symmetric: bool = False) -> Callable[[Rewrite], Rewrite]:
-    """Register a function that rewrites golds of some kinds into wrong answers, under its own name."""
+    """Register a function, under its own name, that rewrites golds of these kinds into wrong answers."""
     return _register(Label.WRONG, kinds, basis, symmetric)

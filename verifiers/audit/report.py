@@ -17,14 +17,14 @@ _WORST = 12
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """One transformation or attack, or a total."""
+    """The results of one transformation, attack or kind of gold, or a total."""
 
     family: str
     label: Label
     cases: int
     """Cases with a verdict."""
     wrong: int
-    """False positives among wrong answers, false negatives among right ones."""
+    """Number of errors: false positives if the answers are wrong, false negatives if they are right."""
 
     @property
     def bounds(self) -> tuple[float, float]:
@@ -35,7 +35,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """Answers that a verifier may choose to accept, as the math verifier does with an option: no findings."""
+    """Answers that a verifier may choose to accept, as the math verifier does with an option; they are not findings."""
 
     option: str
     """The option of the math verifier."""
@@ -57,25 +57,25 @@ class AuditReport:
     """Number of cases that each check examined."""
     findings: tuple[Finding, ...]
     skipped: int
-    """Number of cases skipped because similar ones had hung repeatedly."""
+    """Number of cases skipped because too many similar cases had hung or crashed."""
     seconds: Mapping[str, Mapping[str, float]]
     """`p50`, `p90`, `p99` and `max` of a verdict's time, for ordinary and for hostile answers."""
     options: tuple[OptionRow, ...] = ()
-    """The optional answers that the verifier accepts."""
+    """How many of the optional answers the verifier accepts."""
     answer_format: str | None = None
-    """How completions present an answer, with `ANSWER` in its place; None if as in the gold completions."""
+    """How completions present an answer, with `ANSWER` in the answer's place; None if they do as the gold completions do."""
     left_out: tuple[str, ...] = ()
-    """Built-in golds that the verifier does not accept as they stand, which were left out."""
+    """Built-in golds that were left out because the verifier does not accept them as they stand."""
     slowest: tuple[Finding, ...] = ()
     """The cases that took longest; these are not findings."""
     kind_rows: tuple[ReportRow, ...] = ()
-    """The cases by the kind of their gold, in place of the transformation or attack."""
+    """The cases grouped by the kind of their gold instead of by transformation or attack."""
     unusable: int = 0
     """Number of golds that the verifier does not accept as they stand."""
 
     @property
     def clean(self) -> bool:
-        """Whether nothing was found."""
+        """Whether nothing was found and no case was skipped."""
         return not self.findings and not self.skipped
 
     def total(self, label: Label) -> ReportRow:
@@ -89,7 +89,7 @@ class AuditReport:
         return [finding for finding in self.findings if finding.check is check]
 
     def to_dict(self) -> dict[str, object]:
-        """Everything as plain data for JSON."""
+        """The whole report as plain data for JSON."""
         data = dataclasses.asdict(self)
         data["rows"] = [_row_data(row) for row in (*self.rows, self.total(Label.CORRECT), self.total(Label.WRONG))]
         data["kind_rows"] = [_row_data(row) for row in self.kind_rows]
@@ -164,7 +164,7 @@ def percentages(row: ReportRow) -> str:
 
 
 def _spread(findings: Sequence[Finding]) -> list[Finding]:
-    """A limited number of findings of each check, with one of each family first."""
+    """A limited number of findings of each check, beginning with one finding of each family."""
     chosen: list[Finding] = []
     for check in Check:
         mine = [finding for finding in findings if finding.check is check]

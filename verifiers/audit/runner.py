@@ -55,7 +55,7 @@ class Runner:
     """Asks a verifier questions; a context manager.
 
     Args:
-        spec: As for `verifiers.make`; a callable must be importable by name from its module.
+        spec: The verifier, as for `verifiers.make`; a callable must be importable by name from its module.
         kwargs: Arguments of the verifier.
         memory_mib: Limit on the process's address space.
 
@@ -75,16 +75,16 @@ class Runner:
         self._worker.close()
 
     def convention(self) -> str | None:
-        """How the verifier calls a function; None if it is called with (completion, problem).
+        """How the verifier calls the functions it consists of; None if there are none, or all take (completion, problem).
 
         Raises:
-            RLVRError: If the verifier can't be made, as `verifiers.make` raises it.
+            RLVRError: If the verifier can't be made; the error is the one that `verifiers.make` raises.
         """
         (answer,) = self.ask("convention", [("", Problem("", "", ""))], deadline_s=START_DEADLINE_S)
         return answer.detail or None
 
     def ask(self, mode: Mode, asked: Sequence[Asked], *, deadline_s: float) -> list[Answer]:
-        """Ask questions and wait for all answers; after a hang or a crash every answer says so.
+        """Ask questions and wait for all answers; after a hang or a crash, every answer is marked as such.
 
         In the threaded modes the answers come thread by thread.
         """

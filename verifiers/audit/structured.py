@@ -1,7 +1,7 @@
 r"""Rewriting structured golds: statements, equations, labels, conditions, families, sets, floors and ceilings.
 
-Each near miss states why it is wrong. None relies on what a verifier would say, and none is made where it might be right after
-all, for instance because two values are equal or a floor never differs.
+Each kind of near miss states why it is wrong. No near miss relies on the verdict of a verifier, and none is made if it might be
+right after all, for instance because two values are equal or a floor never differs.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _ONE = Expression.constant(1)
 
 
 def _read(reader: Callable[[str], T | None], gold: Gold) -> T:
-    """A gold's structure, which its kind guarantees."""
+    """The structure of a gold; the gold's kind guarantees that it can be read."""
     structure = reader(gold.text)
     assert structure is not None
     return structure
@@ -64,7 +64,7 @@ def _sides_exchanged(gold: Gold) -> Iterator[str]:
 
 @near(Kind.STATEMENT)
 def _constant_equation(gold: Gold) -> Iterator[str]:
-    """False statements: two about numbers, and the gold with over twice its right side, which can't be a rounding of it."""
+    """False statements: two about numbers, and the gold with its right side more than doubled, which can't be a rounding."""
     read = _read(statement, gold)
     yield "1=2"
     yield "\\sin(1)=7"
@@ -74,7 +74,7 @@ def _constant_equation(gold: Gold) -> Iterator[str]:
 
 @near(Kind.STATEMENT, basis="policy")
 def _other_statement(gold: Gold) -> Iterator[str]:
-    """The gold with both sides doubled, if they are numbers other than 0: true, but about other numbers."""
+    """The gold with both sides doubled, if they are numbers other than 0; the result is true, but about other numbers."""
     read = _read(statement, gold)
     left, right = (None if side is None else side.rational for side in (read_expression(read.left), read.value))
     if left and right:
@@ -101,7 +101,7 @@ def _right_side_alone(gold: Gold) -> Iterator[str]:
 
 @near(Kind.LINEAR_EQUATION, symmetric=True)
 def _other_equation(gold: Gold) -> Iterator[str]:
-    """Change the constant, or the sign of one of two or more unknowns: not a multiple of the gold."""
+    """Change the constant, or the sign of one of the unknowns; the result is not a multiple of the gold."""
     read = _read(linear_equation, gold)
     yield f"{write(read.left)}={write(read.right + _ONE)}"
     difference = read.left - read.right
@@ -173,7 +173,7 @@ def _relation_reversed(gold: Gold) -> Iterator[str]:
 
 @near(Kind.CONDITION)
 def _flipped_condition(gold: Gold) -> Iterator[str]:
-    """Reverse the direction, or change the bound: the numbers that satisfy it differ by whole intervals."""
+    """Reverse the direction of the inequality or change its bound; the solutions then differ by whole intervals."""
     read = _read(condition, gold)
     yield _condition(read, _OPPOSITE[read.sign], read.bound)
     yield _condition(read, read.sign, read.bound + _ONE)
@@ -181,7 +181,7 @@ def _flipped_condition(gold: Gold) -> Iterator[str]:
 
 @near(Kind.CONDITION)
 def _other_strictness(gold: Gold) -> Iterator[str]:
-    """Change the strictness of a bare inequality: with something before it, the end might be included there already."""
+    """Change the strictness of an inequality that stands alone; text before the inequality might already include the end."""
     read = _read(condition, gold)
     if not read.head:
         yield _condition(read, _STRICTNESS[read.sign], read.bound)
@@ -204,7 +204,7 @@ def _sets(sets: Sequence[Condition]) -> str:
 
 @near(Kind.HALF_LINES)
 def _flipped_set(gold: Gold) -> Iterator[str]:
-    """Reverse the direction of one set, unless the result is among the others already."""
+    """Reverse the inequality of one set, unless the result is already among the sets."""
     sets = half_lines(gold.text)
     signs = _OPPOSITE[sets[0].sign]
     changed = Condition("", sets[0].letter, signs, sets[0].bound)
@@ -240,7 +240,7 @@ def _other_bound_letter(gold: Gold) -> Iterator[str]:
 
 @equal(Kind.FAMILY)
 def _other_start(gold: Gold) -> Iterator[str]:
-    """The same constants, counted from the next one on, and backwards."""
+    """Describe the same constants from the next constant on, and with the opposite step."""
     read = _read(family, gold)
     yield _family(read, read.start + read.step, read.step)
     yield _family(read, read.start, -read.step)
@@ -248,7 +248,7 @@ def _other_start(gold: Gold) -> Iterator[str]:
 
 @near(Kind.FAMILY)
 def _other_family(gold: Gold) -> Iterator[str]:
-    """Only every second constant, twice as many constants, and only those in between."""
+    """Keep only every second constant, give twice as many constants, and give only the constants halfway between."""
     read = _read(family, gold)
     half = Expression.constant(Fraction(1, 2)) * read.step
     yield _family(read, read.start, read.step + read.step)
@@ -261,9 +261,9 @@ def _other_family(gold: Gold) -> Iterator[str]:
 
 @near(Kind.ROUNDED, basis="policy", symmetric=True)
 def _off_by_one_floor(gold: Gold) -> Iterator[str]:
-    """Change the rounding, or shift the letter inside it by one, but only where an integer shows that the values differ.
+    """Change the rounding, or shift the letter inside it by one, but only if some integer shows that the values differ.
 
-    By policy the letter stands for any positive integer; a problem may say that it is even.
+    By policy, the letter can be any positive integer, although a problem may say that it is even.
     """
     read = _read(rounded_expression, gold)
     for group in read.groups():
@@ -291,7 +291,7 @@ def _one_more_or_less(gold: Gold) -> Iterator[str]:
 
 @near(Kind.TIME)
 def _other_minute(gold: Gold) -> Iterator[str]:
-    """Change the minute; read as a ratio it differs from the gold too, whose hour is not 0."""
+    """Change the minute; since the hour is not 0, the result also differs from the gold if both are read as ratios."""
     hour, minute = gold.text.split(":")
     yield f"{hour}:{(int(minute) + 1) % 60:02}"
 
@@ -305,7 +305,7 @@ def _time_for_number(gold: Gold) -> Iterator[str]:
 
 @near(Kind.POLYNOMIAL, basis="policy")
 def _index_added(gold: Gold) -> Iterator[str]:
-    """Add an index to one letter, which makes it another symbol, and not a numeral."""
+    """Add an index to one letter, which makes the letter another symbol; the result is not a numeral."""
     assert gold.value is not None
     text = write(gold.value)
     indexed = re.sub(r"(?<![A-Za-z\\])([a-hj-zA-Z](?:\^\{\d+\})?)(?![A-Za-z}])", r"\1_{10}", text, count=1)
@@ -315,7 +315,7 @@ def _index_added(gold: Gold) -> Iterator[str]:
 
 @near(Kind.INDEXED, basis="policy")
 def _other_index(gold: Gold) -> Iterator[str]:
-    """Remove or change the index of the only symbol that has one, which makes it another symbol."""
+    """Remove or change the index of the only symbol that has an index, so that it becomes another symbol."""
     match = _read(indexed_symbol, gold)
     before, after = gold.text[: match.start()], gold.text[match.end() :]
     plain = f"{match[1]}{match[2]}"

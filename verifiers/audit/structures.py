@@ -29,7 +29,7 @@ SIGNS = {"≤": "\\le", "≥": "\\ge", "\\leq": "\\le", "\\geq": "\\ge", "\\lt":
 
 
 def letters(text: str) -> set[str]:
-    """The letters outside commands and words."""
+    """The letters of a text outside commands and words."""
     return set(re.findall(r"[A-Za-z]", re.sub(rf"{_WORDS}|\\[A-Za-z]+", "", text)))
 
 
@@ -41,7 +41,7 @@ def renamed(text: str, old: str, new: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    r"""A claim about constants, such as `\sin30^\circ=\frac12`: it is true, or its data set would not give it as an answer."""
+    r"""A claim about constants, such as `\sin30^\circ=\frac12`; it is taken as true, since a data set gives it as an answer."""
 
     left: str
     sign: str
@@ -70,7 +70,7 @@ class LinearRelation:
 
 
 def linear_equation(text: str) -> LinearRelation | None:
-    """Read a linear equation with rational coefficients in at least two unknowns, none of them alone on the left."""
+    """Read a linear equation with rational coefficients in at least two unknowns; no unknown may stand alone on the left."""
     match = re.fullmatch(rf"({_WORDS})?\s*([^=]+)=([^=]+)", text)
     if match is None or re.fullmatch(r"\s*[A-Za-z]\s*", match[2]):
         return None
@@ -84,7 +84,7 @@ def linear_equation(text: str) -> LinearRelation | None:
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """One of several named values: the name with its sign as written, and the value."""
+    """One of several named values: the name with its equals sign or colon as written, and the value."""
 
     label: str
     value: Gold
@@ -122,7 +122,7 @@ def named_list(text: str) -> tuple[str, tuple[Gold, ...]] | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An inequality between a letter and a constant, after the expression that it is a condition for, if any."""
+    """An inequality between a letter and a constant; the expression for which it is a condition may stand before it."""
 
     head: str
     letter: str
@@ -132,7 +132,7 @@ class Condition:
 
 
 def condition(text: str) -> Condition | None:
-    r"""Read `x>3`, `2x\text{ for }x<0` or `\text{True}, x>3`: the only inequality of the text is at its end."""
+    r"""Read `x>3`, `2x\text{ for }x<0` or `\text{True}, x>3`: a text whose only inequality is at the end."""
     parts = _ORDER.split(text)
     match = re.fullmatch(r"(.*?)(?<![A-Za-z\\_^])([A-Za-z])\s*", parts[0], re.DOTALL) if len(parts) == 3 else None
     if match is None or not re.fullmatch(rf"|.*(?:,|{_WORDS}|\\q?quad){_SPACE}", match[1], re.DOTALL):
@@ -147,7 +147,7 @@ _SET = re.compile(r"\\\{\s*([A-Za-z])\s*(?:\\mid(?![A-Za-z])|:|\|)\s*([^{}]*(?:\
 
 
 def half_lines(text: str) -> tuple[Condition, ...]:
-    r"""Read one or several different sets such as `\{x\mid x\ge3\}`, separated by commas; else empty."""
+    r"""Read one or several different sets such as `\{x\mid x\ge3\}`, separated by commas; empty if there are none."""
     clean = re.sub(r"\\left|\\right(?![A-Za-z])", "", text).strip()
     matches = list(_SET.finditer(clean))
     conditions = [condition(match[2]) for match in matches]
@@ -191,7 +191,7 @@ def family(text: str) -> Family | None:
 
 
 def _linear_parts(value: Expression, letter: str) -> tuple[Expression, Expression]:
-    """The terms without a letter, and the letter's factor, which still contains the letter if its power is higher."""
+    """The terms without a letter, and the letter's factor, which still contains the letter if its power is above 1."""
     parts: list[dict[Monomial, Fraction]] = [{}, {}]
     for monomial, coefficient in value.terms.items():
         powers = dict(monomial.powers)
@@ -206,10 +206,10 @@ _INDEXED = re.compile(r"(?<![A-Za-z0-9\\])([abf-jl-z])((?:\^(?:\w|\{[^{}]*\}))?)
 
 
 def indexed_symbol(text: str) -> re.Match[str] | None:
-    """The only symbol with a number as its index: groups 1 and 2 are its letter and exponent; None if there is another.
+    """The only symbol with a number as its index (group 1: its letter, group 2: its exponent); None if there are more.
 
-    Letters that often stand for constants of integration are excluded, since these may have any name, and so are those after a
-    digit, which may be digits themselves.
+    Letters that often denote constants of integration are excluded, since such a constant may have any name. Letters after a
+    digit are excluded too, since they may be digits themselves.
     """
     matches = list(_INDEXED.finditer(text))
     plain = len(matches) == 1 and "\\text" not in text and _RELATION.search(text) is None
@@ -247,7 +247,7 @@ class Rounded:
         return _INNERMOST.finditer(self.text)
 
     def differs(self, other: str) -> bool:
-        """Whether another expression has another exact value at one of the first integers, which proves that it is wrong."""
+        """Whether another expression has another exact value at one of the first integers, and so is surely wrong."""
         theirs = Rounded(other, self.letter)
         for number in range(1, _TRIED + 1):
             one = self.value(number)
@@ -258,7 +258,7 @@ class Rounded:
 
 
 def rounded_expression(text: str) -> Rounded | None:
-    """Read a polynomial of floors and ceilings in one letter, if it has a value at most of the first integers."""
+    """Read a polynomial of floors and ceilings in one letter, if it is defined for at least half of the first integers."""
     clean = without_spacing(text)
     names = letters(clean)
     if _INNERMOST.search(clean) is None or len(names) != 1 or names <= set("deEi") or _RELATION.search(clean):
@@ -277,7 +277,9 @@ def _rounded(direction: str, inner: str) -> int | None:
     if value is None or not value.is_real_constant:
         return None
     number = value.rational
-    if number is None:  # irrational, so not an integer; its digits decide unless they are very close to one
+    if (
+        number is None
+    ):  # an irrational number, which is not an integer: its digits decide, unless it is very close to an integer
         digits = Fraction(value.decimal(30).to_integral_value(ROUND_FLOOR))
         rest = Fraction(value.decimal(30)) - digits
         if not _SURE < rest < 1 - _SURE:

@@ -1,8 +1,8 @@
 """The table of transformations of gold answers into equal forms and into near misses.
 
-A row names the kinds of gold that it applies to. `policy` behind them says that its label follows from the default policy of
-the math verifier (`docs/math.md`) instead of mathematics, and `symmetric` that gold and result may be exchanged. The label
-holds for all golds of these kinds. Where neither mathematics nor the policy decides, there is no row.
+A row names the kinds of gold that its transformation applies to. `policy` after the kinds means that the label follows from the
+default policy of the math verifier (`docs/math.md`) instead of mathematics; `symmetric` means that gold and result may be
+exchanged. The label holds for all golds of these kinds. Forms that neither mathematics nor the policy decides have no row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from verifiers.audit.writing import latex_fraction, terminating_decimal, write
 _RATIONALS = "integer, decimal, fraction"
 _REALS = f"{_RATIONALS}, mixed number"
 _UNITS = {"cm": "m", "m": "cm", "km": "m", "inches": "feet", "feet": "inches", "cents": "dollars", "hours": "minutes"}
-"""Units, each with another one."""
+"""Units, each with another unit."""
 _FULL_WIDTH = str.maketrans("0123456789-", "０１２３４５６７８９−")
 _ONE, _HALF = Expression.constant(1), Expression.constant(Fraction(1, 2))
 
@@ -42,17 +42,17 @@ def _if(condition: object, *texts: str) -> tuple[str, ...]:
 
 
 def _of(forms: Callable[[Fraction], Iterable[str]]) -> Rewrite:
-    """The rewriting of a number n."""
+    """Make a rewriting of a gold from a function that gives the forms of its number n."""
     return lambda gold: forms(_number(gold))
 
 
 def _decimals(others: Callable[[Fraction], list[Fraction]]) -> Rewrite:
-    """The rewriting of a number into the decimals of others that have one."""
+    """Make a rewriting of a number into the decimals of other numbers; numbers without a terminating decimal are left out."""
     return lambda gold: [text for n in others(_number(gold)) if (text := terminating_decimal(n)) is not None]
 
 
 def _named(gold: Gold, *forms: str) -> list[str]:
-    """A letter or word in some forms."""
+    """The letter or word of a gold in the given forms."""
     return [form.format(gold.name) for form in forms]
 
 
@@ -128,7 +128,7 @@ def _other_sign(gold: Gold) -> Iterator[str]:
 
 
 def _slightly_off(gold: Gold) -> Iterator[str]:
-    """Off by one part in a thousand, in a million, and in ten to the thirteenth."""
+    """Decimals that are off by one part in a thousand, in a million, and in ten to the thirteenth."""
     for offset in (Fraction(1, 10**3), Fraction(1, 10**6), Fraction(1, 10**13)):
         number = _number(gold)
         decimal = terminating_decimal(number + (abs(number) or 1) * offset)
@@ -179,13 +179,13 @@ def _rewritten_terms(gold: Gold) -> Iterator[str]:
 
 
 def _plus_a_monomial(gold: Gold, factor: int, multiplied: bool) -> Iterator[str]:
-    """The expression with a multiple of one of its first three monomials, or of one of these terms, added."""
+    """Add to an expression a multiple of one of its first three monomials or, if `multiplied`, of the whole term."""
     for monomial, coefficient in list(_value(gold).terms.items())[:3]:
         yield write(_value(gold) + Expression({monomial: factor * (coefficient if multiplied else Fraction(1))}))
 
 
 def _root_dropped(gold: Gold) -> Iterator[str]:
-    """Leave out each root, π and i, and replace roots by the numbers under them."""
+    """Leave out every root, π and i, or replace every root by the number under it."""
     terms = _value(gold).terms
     for number in (sum(terms.values()), sum(value * monomial.radicand for monomial, value in terms.items())):
         if Expression.constant(number) != _value(gold):
@@ -220,7 +220,7 @@ def _inner(gold: Gold) -> str:
 
 
 def _like(gold: Gold, texts: Iterable[str]) -> str:
-    """A tuple, or a list without brackets, of other elements."""
+    """Write other elements as the gold's container: a tuple, or a list without brackets."""
     return f"({', '.join(texts)})" if gold.kind is Kind.TUPLE else ", ".join(texts)
 
 
@@ -281,7 +281,7 @@ def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
 
 
 def _other_end(gold: Gold) -> Iterator[str]:
-    """Include an excluded end or the reverse, and move an end by one."""
+    """Include an excluded end or exclude an included one, and move an end by one."""
     (first, *more) = gold.spans
     other = {"(": "[", "[": "(", ")": "]", "]": ")"}
     changed = []
@@ -408,7 +408,7 @@ _OPTIONAL: Mapping[str, tuple[str, str, Rewrite]] = {
     "hundredth-or-hundredfold": (_RATIONALS, "percent='factor'", _decimals(lambda n: [n * 100, n / 100] if n else [])),
     "decimal-comma": ("decimal", "decimal_comma=True", _decimal_comma),
 }
-"""What only a verifier with an option accepts: kinds, the option, and the rewriting."""
+"""Rewritings that a verifier accepts only with an option: the kinds of gold, the option, and the rewriting."""
 
 for _label, _table in ((Label.CORRECT, _EQUAL), (Label.WRONG, _NEAR)):
     for _name, (_kinds, _rewrite) in _table.items():

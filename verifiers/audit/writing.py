@@ -11,7 +11,7 @@ Notation = Literal["latex", "plain"]
 
 
 def write(expression: Expression, notation: Notation = "latex", *, backwards: bool = False) -> str:
-    r"""Write a sum of terms, symbols of high degree first.
+    r"""Write a sum of terms, the terms of highest degree first.
 
     Args:
         expression: The expression to write.

@@ -1,7 +1,7 @@
-"""Where the answer stands in a completion: thoughts, ends, blocks of code and marks, in one way for every verifier.
+"""Reads completions in one way for every verifier: their thoughts, their ends, blocks of code, and marks of answers.
 
-`cut` gives the response of a completion, `find` its answer, for what a `Kind` takes for one, and `last_block` its last fenced
-block.
+`cut` gives the response of a completion. `find` gives the answer of a response; a `Kind` defines what can be an answer.
+`last_block` gives the last fenced block of a response.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from verifiers.completion.moves import move_in as move_in
 
 READER = 4
-"""The version of the reader, which records of evaluations hold: it changes with what is found in a completion."""
+"""The version of the reader, stored in records of evaluations; it changes whenever the reader finds other answers."""
 
 __getattr__, __dir__, _NAMES = lazy_face(__name__)
 __all__ = ["READER", *_NAMES]

@@ -1,4 +1,4 @@
-"""Which mark of a response counts: the last of the best rank, unless the response takes it back or contradicts itself."""
+"""Decides which mark counts: the last of the best rank, unless the response takes it back or contradicts itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "w
 """Every form of an answer, by rank."""
 DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "whole")
 NOTHING = "no answer in the completion"
-"""Why there is no answer where nothing marks one."""
+"""The reason that is given if nothing marks an answer."""
 _REFUSAL = re.compile(
     rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
     re.IGNORECASE,
@@ -37,12 +37,12 @@ class Kind(Generic[Value]):
     """The answers that a verifier understands."""
 
     cues: ClassVar[words.CueFinder | None] = None
-    """Cues of its own, behind which an answer follows."""
+    """Further cues for answers of this kind; the answer follows the cue."""
     is_list: ClassVar[bool] = False
     """Whether several values may be one answer."""
 
     def read(self, content: str, form: Form) -> Value | None:
-        """The answer that a content is; None if it can't be one."""
+        """Read a content as an answer; None if it can't be an answer."""
         raise NotImplementedError
 
     def same(self, first: Value, second: Value) -> bool:
@@ -50,7 +50,7 @@ class Kind(Generic[Value]):
         return first == second
 
     def comparable(self, first: Value, second: Value) -> bool:
-        """Whether a second answer can contradict the first, rather than being about it."""
+        """Whether a second answer can contradict the first, rather than being a remark about it."""
         return True
 
 
@@ -70,10 +70,10 @@ def find(
     """Find the answer of a response.
 
     Args:
-        response: What `cut` left of a completion.
-        kind: What can be an answer.
+        response: The response that `cut` found in a completion.
+        kind: Defines what can be an answer.
         forms: The forms to look for.
-        asked: The form that the prompt asked for, which is better than any other.
+        asked: The form that the prompt asked for; it outranks every other form.
     """
     if may_have_code(response):
         response = without_deleted(unfenced(response))
@@ -97,7 +97,7 @@ class _Search(Generic[Value]):
         for mark in self._candidates():
             if not any(mark.contents):
                 if _SAYS_SOMETHING.search(self._text, mark.end) and len(self._explicit) > 1:
-                    continue  # it is talked about: "in \\boxed{} as requested"
+                    continue  # the response only mentions the mark: "in \\boxed{} as requested"
                 return Found(None, f"an empty {mark.form}")
             value = self._value(mark)
             if value is not None:
@@ -111,7 +111,7 @@ class _Search(Generic[Value]):
         return next((other for other in others if other is not None and not self._kind.same(other, value)), None)
 
     def _candidates(self) -> Iterator[Mark]:
-        """The marks of ranks 0 to 2, best rank first, of each rank the last first."""
+        """The marks of ranks 0 to 2, the best rank first; within a rank, the last mark first."""
         explicit = self._explicit[::-1]
         if self._asked:
             explicit.sort(key=lambda mark: mark.form != self._asked)
@@ -138,13 +138,13 @@ class _Search(Generic[Value]):
         return None
 
     def _without_remark(self, content: str) -> str:
-        """A statement up to `or` and a number that is no value by itself, as in `12, or 24 if order matters`."""
+        """A statement without a final remark that begins with `or` and a number, as in `12, or 24 if order matters`."""
         joint = _OR_NUMBER.search(content)
         is_remark = joint is not None and self._kind.read(content[joint.end() :], "second") is None
         return content[: joint.start()] if joint is not None and is_remark else content
 
     def _inner(self, content: str, form: Form) -> Value | None:
-        """The answer of a content, or of a phrase in it."""
+        """The answer that a content states, either as a whole or in a phrase."""
         if form in EXPLICIT and len(content) > _SHORTEST_PHRASE and "phrase" in self._forms:
             for mark in phrases(content) if ANSWERS.may_find(content) else ():
                 for inner in mark.contents:
@@ -165,7 +165,7 @@ class _Search(Generic[Value]):
         for later in self._later(mark):
             stated = self._value(later)
             if stated is not None and self._kind.same(value, stated):
-                end = later.end  # what was taken back before is stated again
+                end = later.end  # an answer that was taken back is stated again
                 continue
             other = self._different(later.contents, value) if later.form == "phrase" else stated
             if other is None:
@@ -184,18 +184,18 @@ class _Search(Generic[Value]):
         return Found(value, mark.form, next((other for other in others if other is not None), None))
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
-        """A second answer that contents state and nothing else; None if one of them is the same, or all are about it."""
+        """A second answer that some contents state; None if one of them states the first, or all are remarks about it."""
         others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
 
     def _same_as(self, text: str, value: Value) -> bool:
-        """Whether a text states a value."""
+        """Whether a text states this value."""
         stated = self._kind.read(text, "second") if text else None
         return stated is not None and self._kind.same(value, stated)
 
     def _later(self, mark: Mark) -> list[Mark]:
-        """The marks of a worse rank, but of rank 1 or 2, behind a mark, in order."""
+        """The marks of rank 1 or 2 that follow a mark and have a worse rank, in order."""
         later = []
         if mark.form == self._asked:
             later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
@@ -205,7 +205,7 @@ class _Search(Generic[Value]):
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
-        """The answer of the phrase whose list this phrase continues; None if it continues no list."""
+        """The answer of the phrase whose list this phrase continues; None if it does not continue a list."""
         for earlier in phrases(self._text[: mark.start]):
             values = (self._kind.read(content, "second") for content in earlier.contents)
             value = next((value for value in values if value is not None), None)

@@ -1,4 +1,4 @@
-"""Corrections and alternatives behind an answer."""
+"""Corrections and alternatives that follow an answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifiers.completion.statements import SENTENCE_END, end_of_sentence
 
 _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
-"""Before a value that ends the text or a line."""
+"""Matches `no,` before a value that ends the text or a line."""
 _CORRECTION = re.compile(
     rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern}|{_NO_BUT})",
     re.IGNORECASE | re.MULTILINE,
@@ -26,11 +26,11 @@ _UNIT = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|%|°[A-Z]?")
 
 
 def correction_after(text: str, rest: str = "") -> str | None:
-    """What stands behind the last correction of an answer, unless a text confirms the answer after all; None if nothing does.
+    """The text after the last correction of an answer; None if nothing corrects the answer, or the text confirms it after all.
 
     Args:
-        text: The text.
-        rest: The rest of the answer's sentence, before the text, in which "actually" takes nothing back.
+        text: The text that follows the answer's sentence.
+        rest: The rest of the answer's sentence, before `text`; "actually" takes nothing back in it.
     """
     whole = rest + text
     ends = [
@@ -40,12 +40,12 @@ def correction_after(text: str, rest: str = "") -> str | None:
 
 
 def value_alone(text: str) -> str:
-    """A text behind a correction, such as `No wait, 13.`, if it is a single sentence."""
+    """The text after a correction, such as `13` after `No wait,`, if it is a single sentence; else an empty text."""
     return text.strip(" \t\n,.:;!?*_$—–-") if not SENTENCE_END.search(text.strip(" \t\n.!*_$")) else ""
 
 
 def last_result(text: str) -> str:
-    """The right side of the last equation of a text, unless it is called wrong; an empty text if there is none."""
+    """The right side of the last equation of a text, unless the text calls it wrong; an empty text if there is none."""
     result = _RIGHT_SIDE.match(text.rpartition("=")[2]) if "=" in text else None
     return result["value"] if result and not is_rejected(result.string[result.end() :]) else ""
 
@@ -54,9 +54,9 @@ _RIGHT_SIDE = re.compile(r"[\s$]*(?P<value>[^\s=]*[0-9}])")
 
 
 def alternative_after(text: str, mark: Mark) -> str:
-    """A value that `or` joins to an answer, as in `12 or 24`, and nothing else does; an empty text if there is none.
+    """A value that follows an answer as an alternative, as in `12 or 24`; an empty text if there is none.
 
-    A value in another unit than the answer's is no alternative to it: `90 minutes, or 1.5 hours`.
+    A value in another unit than the answer's is not an alternative: `90 minutes, or 1.5 hours`.
     """
     sentence = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
     match = _ALTERNATIVE.match(mark.rest) or _ALTERNATIVE.match(text, mark.end)
@@ -79,7 +79,7 @@ _VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 
 def next_line(text: str, mark: Mark) -> str:
-    """The line below a mark, if that ends its line and the line below is short; else an empty text."""
+    """The line below a mark, if the mark ends its own line and the line below is short; else an empty text."""
     rest, _, below = text[mark.end : mark.end + BEFORE].partition("\n")
     line = below.lstrip().partition("\n")[0]
     if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not _VALUE_ALONE.search(line):

@@ -1,4 +1,4 @@
-"""The code blocks of a response: fenced ones, those marked by tags or LaTeX, and the one that the prompt's fence opens."""
+"""The code blocks of a response: fenced blocks, blocks marked by tags or LaTeX, and a block that the prompt's fence opens."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _CODE = re.compile(
 _STATEMENT = re.compile(
     r"\w++(?:[.,] ?\w++)*+ ?[-+*/]?= ?\S|(?:print|input)\(|(?:(?>for \w.*? in )|(?:while|if|with) ).*:$|try:$|return\b|#!"
 )
-"""Matches possible beginnings of such a completion; prose can begin like some of these."""
+"""Matches possible beginnings of a completion that is code; prose can begin like some of them."""
 _PROSE = re.compile(
     r"[A-Z][\w'’]*+(?! (?:if|and|or|in|for|not|else) ),?(?: [`\w][\w'’`-]*+){2}"
     r"|[A-Z][\w'’]*+(?: \w[\w'’-]*+)*+:$|\*\*[A-Z][^*]*+\*\*"
@@ -57,7 +57,7 @@ class Block(NamedTuple):
     before: str = ""
     """The last non-empty line before the block."""
     closed: bool = True
-    """Whether the block ends with a fence, rather than with the text or where another block begins."""
+    """Whether the block ends with a fence, rather than at the end of the text or at the beginning of another block."""
 
     @property
     def language(self) -> str:
@@ -79,8 +79,8 @@ class Block(NamedTuple):
 def code_blocks(text: str) -> list[Block]:
     """The blocks from which a program is taken, in order; empty if the text has none.
 
-    A text that begins with code continues a fence of the prompt: it is one block, up to a fence without a label, a closing
-    tag, or prose. Blocks marked by tags or LaTeX count if nothing is fenced.
+    A text that begins with code continues a block of the prompt: it is one block, up to a fence without a label, a closing
+    tag, or prose. Blocks marked by tags or LaTeX count only if nothing is fenced.
     """
     if inside := _continued(text):
         return [inside]
@@ -88,13 +88,13 @@ def code_blocks(text: str) -> list[Block]:
 
 
 def fenced_blocks(text: str) -> list[Block]:
-    """The fenced code blocks of a text, without the indentation of their fences; an unclosed last one counts.
+    """The fenced code blocks of a text, without the indentation of their fences; an unclosed last block counts too.
 
-    A fence may be indented by three spaces, and in a list item by three more than the item's text. It may follow tags, a list
-    item's mark or, if its label is just Python, any text. A block is closed by a fence without a label, which may also stand
-    at the end of a line of Python and be followed by tags; pairs of fences within a Python string close nothing. A block that
-    runs into a fence with a label was cut off there. A quotation's marks are removed, and blocks of Markdown count as the
-    blocks that they contain.
+    A fence may be indented by up to three spaces; in a list item, by up to three more than the item's text. It may follow tags,
+    a list item's mark or, if its label is just Python, any text. A block is closed by a fence without a label, which may also
+    stand at the end of a line of Python and be followed by tags; pairs of fences within a Python string close nothing. A block
+    that runs into a fence with a label is cut off there. The marks of a quotation are removed, and a block of Markdown is
+    replaced by the blocks that it contains.
     """
     blocks = []
     for block in _fenced(text):
@@ -108,12 +108,12 @@ def last_block(
 ) -> str | None:
     """The last accepted fenced block of a response; None if no block is accepted.
 
-    A block of one of the languages takes precedence over an unlabelled block, and that over a block of another language.
+    A block of one of the languages takes precedence over an unlabelled block, and an unlabelled block over any other block.
 
     Args:
-        response: What is left of a completion without thoughts.
-        languages: Labels, in small letters.
-        accepts: Whether a block's content can be what is looked for.
+        response: A completion without its thoughts.
+        languages: Labels, in lower case.
+        accepts: Whether a block with this content is accepted.
     """
     blocks = [block for block in fenced_blocks(response) if accepts(block.content)]
     for wanted in (languages, ("",)):
@@ -123,7 +123,7 @@ def last_block(
 
 
 def block_or_text(response: str, languages: Collection[str]) -> str | None:
-    """The last fenced block of a response, or all of it if nothing is fenced; None if that is blank."""
+    """The last fenced block of a response, or the whole response if nothing is fenced; None if the result would be blank."""
     if fenced_blocks(response):
         return last_block(response, languages)
     return response if response.strip() else None
@@ -134,13 +134,13 @@ def _filled(block: Block) -> bool:
 
 
 def _open_at_start(text: str) -> bool:
-    """Whether a text seems to begin within a block: its first fence has no label, and no fence closes it."""
+    """Whether a text seems to begin within a block: its first fence has no label, and a block is not closed."""
     blocks = _fenced(text)
     return bool(blocks) and not blocks[0].info and not all(block.closed for block in blocks)
 
 
 def _continued(text: str) -> Block | None:
-    """The code that a text begins with, or None; a fence without info then closes the prompt's."""
+    """The code that a text begins with, or None; a fence without a label then closes the block of the prompt."""
     first = _first_line(text)
     surely = _begins_with_code(first)
     if not surely:
@@ -197,7 +197,7 @@ def _fenced(text: str) -> list[Block]:
                 number += 1
             blocks += _fenced("\n".join(quoted))
             continue
-        if _indent(line) > _FENCE_INDENT:  # else it does not matter within which item the fence is
+        if _indent(line) > _FENCE_INDENT:  # otherwise the list item of the fence does not matter
             item = functools.reduce(_item_indent, filter(str.strip, passed[read:]), item)
             read = len(passed)
         before = next(filter(str.strip, islice(reversed(passed), len(passed) - end)), "")
@@ -219,7 +219,7 @@ class _Opening(NamedTuple):
 
 
 def _opening(line: str, before: str, item: int) -> _Opening | None:
-    """The opening of a block, within a list item of this indentation, or None."""
+    """The opening of a block in a line, or None; `item` is the indentation of the list item that contains the line."""
     if _indent(line) - item > _FENCE_INDENT:
         return None
     mark = _ITEM.match(line)
@@ -245,13 +245,13 @@ class _Strings:
         self.quote = _quote_after(line, self.quote)
 
     def holds(self, number: int) -> bool:
-        """Whether a fence is inside a string: before the string's end, fences come in pairs, the second without a label."""
+        """Whether a fence is inside a string: up to the string's end, fences come in pairs whose second has no label."""
         if self.quote and number >= self._checked:
             self._held, self._checked = self._end(number)
         return number < self._held
 
     def _end(self, number: int) -> tuple[int, int]:
-        """The line up to which fences belong to the open string, 0 if they don't, and the line up to which this holds."""
+        """The line up to which fences belong to the open string (0 if they don't), and the line up to which this is known."""
         infos = []
         for end in range(number, len(self._lines)):
             if fence := _FENCE.match(self._lines[end]):
@@ -263,7 +263,7 @@ class _Strings:
 
 
 def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Block, int]:
-    """The block that an opening before the line `start` begins, and the number of the line after it."""
+    """The block that an opening before the line `start` begins, and the number of the line after the block."""
 
     def block(end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*lines[start:end], *last], opening.indent)

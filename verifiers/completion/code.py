@@ -18,31 +18,31 @@ class Fence(NamedTuple):
     start: int
     end: int
     sign: str
-    """Its backticks or tildes."""
+    """The backticks or tildes of the fence."""
     info: str
-    """The text behind these."""
+    """The text after the backticks or tildes."""
 
     def begins(self, sign: str) -> bool:
-        """Whether a block begins here where a fence with this sign is open, or none (empty): a label begins one anew."""
+        """Whether this fence begins a block while `sign` is open (empty: none is); a fence with a label begins a new block."""
         return not sign or (self.info != "" and self.sign[0] == sign[0])
 
     def after(self, sign: str) -> str:
-        """The sign of the fence that is open behind this one, where one with this sign was; empty for none."""
+        """The sign of the fence that is open after this fence, if `sign` was open before it; empty if none is open."""
         return self.sign if self.begins(sign) else "" if self.sign.startswith(sign) else sign
 
 
 def without_deleted(text: str) -> str:
-    """A text without what it strikes out."""
+    """A text without its struck-out parts."""
     return _DELETED.sub("", text)
 
 
 def may_have_code(text: str) -> bool:
-    """Whether a text holds a sign of a fence, or of struck-out text."""
+    """Whether a text contains a character of a fence or of struck-out text."""
     return "`" in text or "~" in text
 
 
 def fences(text: str, *, behind_tags: bool = False) -> list[Fence]:
-    """The fences of a text, in order: at the start of a line or quotation, and if so wished directly behind a tag."""
+    """The fences of a text, in order: at the start of a line or quotation and, if `behind_tags`, directly after a tag."""
     found: list[Fence] = []
     end = 0
     for place in places(("```", "~~~"), text):
@@ -85,7 +85,7 @@ def without_code(text: str) -> str:
 
 
 def unfenced(text: str) -> str:
-    """A text that is one fenced block without its fences; any other text as it is."""
+    """Remove the fences of a text that is a single fenced block; any other text is returned unchanged."""
     if not text.lstrip().startswith(("```", "~~~")):
         return text
     marks = fences(text)

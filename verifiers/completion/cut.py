@@ -1,4 +1,4 @@
-"""The response in a completion: what is left without thoughts, end tokens and what follows a stop string.
+"""The response in a completion: the text without thoughts, end tokens, and anything after a stop string.
 
 Completions may be hostile. Every pattern here is linear in the length of the text.
 """
@@ -19,14 +19,14 @@ _END = re.compile(
     r"(?:<\|[^<>|\n]{1,60}+\|>|<｜[^<>｜\n]{1,60}+｜>|</?s>|\[(?:EOS|PAD)\]"
     r"|<(?:eos|bos|pad|unk|eod|end|end_of_turn|start_of_turn|end_of_utterance|\|turn|turn\|)>)\Z"
 )
-"""The shape of a special token at the end of a text: no list of them can be complete."""
+"""Matches special tokens at the end of a text by their shape, since no list of them can be complete."""
 _BEGINNINGS = re.compile(r"(?:\s*+<\|[^<>|\n]{1,60}+\|>)++")
 _TURN = re.compile(
     r"(?:<\|[^<>|\n]{1,40}+\|>|</s>|<end_of_turn>|<turn\|>)\s*+"
     r"(?:(?:<\|[^<>|\n]{1,40}+\|>|<start_of_turn>|<\|turn>|<s>)\s*+(?:user|human|system)\b|\[INST\])",
     re.IGNORECASE,
 )
-"""The end of a turn with a turn of somebody else behind it, which the policy made up."""
+"""Matches the end of a turn that is followed by somebody else's turn, which the policy made up."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
@@ -34,10 +34,10 @@ _SIGNS = ("<", "[", "◁")
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
 _IN_A_STRING = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
-"""Not the end of a string of a program, as in `split("a</think>")`, and not within a regular expression."""
+"""Excludes a mark at the end of a program's string, as in `split("a</think>")`, or within a regular expression."""
 _QUOTES = "\"'`"
 _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantfinal(?P<response>.*)\Z", re.DOTALL)
-"""The channels of gpt-oss where the tokenizer left their marks out."""
+"""Matches the channels of gpt-oss if the tokenizer left out their marks."""
 
 
 class Response(NamedTuple):
@@ -46,9 +46,9 @@ class Response(NamedTuple):
     text: str
     """The text; empty if there is none."""
     missing: str = ""
-    """Why there is none; empty if there is one."""
+    """Why there is no response; empty if there is one."""
     start: int = 0
-    """Where the text begins in the completion, whose line ends are line feeds."""
+    """Where the text begins in the completion, once its line ends are line feeds."""
 
 
 def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:
@@ -56,11 +56,11 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
 
     Args:
         completion: A model's text.
-        stop: Strings; the completion ends before the first that occurs.
+        stop: Stop strings; the completion ends before the first that occurs.
         thoughts: Names of the tags of thoughts; None reads thoughts as text.
 
     Raises:
-        InvalidArgumentError: If the completion is no string.
+        InvalidArgumentError: If the completion is not a string.
     """
     given: object = completion  # a verifier may be called with anything
     if not isinstance(given, str):
@@ -83,7 +83,7 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
 
 
 def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
-    """The names of thoughts' tags that a setting lists, as a sequence or with commas between them.
+    """The names of the tags of thoughts that a setting lists, as a sequence or as text with commas between them.
 
     Raises:
         InvalidArgumentError: If there are no names, or one is not the name of a tag.
@@ -96,7 +96,7 @@ def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def without_thoughts(text: str) -> str:
-    """A text after its last thought; empty if that is not closed."""
+    """The part of a text after its last thought; empty if that thought is not closed."""
     start, is_open = _after_thoughts(text, THOUGHTS)
     return "" if is_open else text[start:]
 
@@ -127,7 +127,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
-    """Where the text after the last thought begins, 0 without one, and whether a thought is still open at the end."""
+    """Where the text after the last thought begins (0 if there is no thought), and whether a thought is open at the end."""
     if (skipped := _SKIPPED_CHANNEL.match(text)) is not None:
         return skipped.start("response"), False
     marks = list(matches(_marks(names), _SIGNS, text)) if "<" in text or "[" in text or "◁" in text else []
@@ -154,7 +154,7 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
 
 
 def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
-    """Whether a mark opens a thought: a tag in square brackets before other text, that is never closed, may be a heading."""
+    """Whether a mark opens a thought; a tag in square brackets that is never closed and has text after it may be a heading."""
     if mark["channel"]:
         return True
     if line_start(mark.string, mark.start(), " \t") < 0:
@@ -165,7 +165,7 @@ def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
 
 
 def _is_quoted(mark: re.Match[str]) -> bool:
-    """Whether a mark stands between two equal quotation marks or backticks: one of them alone belongs to the text beside."""
+    """Whether a mark stands between two equal quotation marks or backticks; a single one belongs to the text beside it."""
     before, after = mark.string[mark.start() - 1 : mark.start()], mark.string[mark.end() : mark.end() + 1]
     return before != "" and before == after and before in _QUOTES
 
@@ -176,5 +176,5 @@ def _ends(mark: re.Match[str], fence: Fence) -> bool:
 
 
 def _closes_code(fences: Sequence[Fence], passed: int) -> bool:
-    """Whether the fences behind a mark show that it stands in a block of code: they would not pair without closing it."""
+    """Whether the fences after a mark show that it stands in a block of code: without closing that block they don't pair."""
     return passed < len(fences) and not fences[passed].info and (len(fences) - passed) % 2 == 1

@@ -29,7 +29,7 @@ _NEGATION_REACH = 40
 
 
 def is_asked(statement: str) -> bool:
-    """Whether a statement is a question, and no tag question."""
+    """Whether a statement is a question other than a tag question."""
     return statement.endswith("?") and not TAG_QUESTION.search(statement[:-1])
 
 
@@ -40,17 +40,17 @@ def is_negated(before: str) -> bool:
 
 
 def is_rejected(after: str) -> bool:
-    """Whether a text begins with a rejection of what stands before it."""
+    """Whether a text begins with a rejection of the statement before it."""
     return _REJECTED.match(after) is not None
 
 
 def is_doubted(clause: str, sentence: str) -> bool:
-    """Whether a clause is supposed, or the end of a sentence denied."""
+    """Whether a clause is a supposition, or the end of a sentence is denied."""
     return _BEFORE.may_match(sentence) and bool(_SUPPOSED.match(clause) or _DENIED.search(sentence))
 
 
 def is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
-    """Whether a statement, whose verb may be a conditional ("would be"), is denied, asked or supposed."""
+    """Whether a statement is denied, asked or supposed; `is_conditional` if its verb is a conditional such as "would be"."""
     before = before[-BEFORE:]
     cut = _CLAUSE_START.search(before)
     if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement) or _NEGATED.match(statement):
@@ -59,7 +59,7 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
 
 
 def is_conditional_sentence(before: str) -> bool:
-    """Whether the sentence that a text ends in begins with a condition."""
+    """Whether the last sentence of a text begins with a condition."""
     sentence = _START.split(before)[-1]
     return _CONDITION.match(sentence) is not None or (
         _BEFORE.may_match(sentence) and _SUPPOSED.match(sentence) is not None

@@ -39,7 +39,7 @@ _KEY = re.compile(
 
 
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
-    """The marks of rank 1 outside of code, in order; those side by side are one, and so are nested ones."""
+    """The marks of rank 1 outside of code, in order; marks that are side by side or nested are joined into one."""
     found: list[Mark] = []
     for form, signs, find in _FINDERS:
         if (signs[0] in text or signs[-1] in text) and form in forms:
@@ -67,10 +67,10 @@ def form_of(text: str) -> Form | None:
 
 
 def boxes(text: str) -> list[tuple[int, int, str | None]]:
-    r"""Return every outermost box: its start, its end, and its content, None if it is not closed.
+    r"""Return every outermost box: its start, its end, and its content (None if the box is not closed).
 
-    Without braces, as in `\boxed 5$` or `\boxed\frac12.`, the content is the text up to white space, the end of the
-    formula or punctuation there. Escaped braces (`\{`, `\}`) are text, not delimiters.
+    Without braces, as in `\boxed 5$` or `\boxed\frac12.`, the content is the text up to white space or the end of the
+    formula, without final punctuation. Escaped braces (`\{`, `\}`) are text, not delimiters.
     """
     spans: list[tuple[int, int, str | None]] = []
     position = 0
@@ -82,11 +82,11 @@ def boxes(text: str) -> list[tuple[int, int, str | None]]:
 
 
 def boxed_answer(solution: str) -> str | None:
-    r"""Return the answer that a worked solution gives in its last box, or in the last few.
+    r"""Return the answer that a worked solution gives in its last box, or in its last few boxes.
 
     Returns:
-        The contents, joined by commas, or by `or` if that separates any two of them; None if there is no box, an empty text if
-        the last is empty or not closed.
+        The contents, joined by commas, or by `or` if `or` stands between any two boxes. None if there is no box; an empty text
+        if the last box is empty or not closed.
     """
     marks = explicit_marks(solution, ("box",))
     return marks[-1].contents[-1] if marks else None
@@ -106,7 +106,7 @@ _MARKED_INSIDE = re.compile(r"(?:\A|[\s{$(\[>*_`])[*_`\"'“‘<]")
 
 
 def _braced(text: str, start: int) -> tuple[str | None, int]:
-    """The group whose opening brace is at `start`, None if it is never closed, and the index after it."""
+    """The content of the group whose opening brace is at `start` (None if it is never closed), and the index after it."""
     end = text.find("}", start)
     content = text[start + 1 : end]
     if end >= 0 and "{" not in content and "\\" not in content:
@@ -152,7 +152,7 @@ def _tagged(text: str) -> Iterator[Mark]:
 
 
 def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
-    """A content without its marking, its first line if that may be all of it, and itself."""
+    """The readings of a content: its first line (if `by_line`) and all of it without marking, and the content itself."""
     content = content.strip()
     if len(content) > REACH:
         return (content,)
@@ -179,7 +179,7 @@ def _fields(text: str) -> Iterator[Mark]:
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
-    """Marks with nothing between them but signs and joining words are one; its content joins theirs."""
+    """Join marks that have only signs and joining words between them into one mark, and their contents into its content."""
     groups: list[list[Mark]] = []
     for mark in marks:
         last = groups[-1][-1] if groups else mark

@@ -16,7 +16,7 @@ TEXT_COMMANDS = (
     "text|textbf|textit|textrm|textsf|texttt|textnormal|mathbf|mathrm|mathit|mathsf|boldsymbol|bm|emph|underline"
     "|mbox|hbox"
 )
-"""TeX's commands that change the typeface alone."""
+"""TeX commands that change only the typeface."""
 BOX_COMMANDS = "boxed|fbox|framebox"
 _TOKEN = re.compile(
     rf"""^(?=[ \t]*+[>\#*+•–`~-])(?P<line>[ \t]*+(?:(?:`{{3,}}+|~{{3,}}+)[^`\n]*+$
@@ -47,25 +47,25 @@ class _Piece:
     start: int
     end: int
     at: int
-    """Where it is, or would be, in the plain text."""
+    """Where the piece is, or would be, in the plain text."""
     kind: str = "text"
-    """`text`; or the kind of marking, in small letters where it opens, in capitals where it closes."""
+    """`text`, or the kind of marking: in lower case if the piece opens the marking, in upper case if it closes it."""
     partner: int = -1
     """The number of the other piece of its pair."""
 
 
 def view_of(source: str, *, inline: bool = False) -> View:
-    """The view of a text; the last ones are kept, since the reader and a verifier look at the same pieces.
+    """The view of a text; recent views are cached, since the reader and a verifier look at the same pieces.
 
     Args:
         source: The text.
-        inline: Whether it begins within a line, so that a sign at its start is no mark of a list or heading.
+        inline: Whether the text begins within a line, so that a sign at its start does not mark a list or heading.
     """
     return _view(source, inline and _LINE_MARK.match(source) is not None)
 
 
 class View:
-    """A text, and the same without its marking. `view_of` makes it."""
+    """A text with and without its marking; `view_of` makes it."""
 
     __slots__ = ("_pieces", "_source", "plain", "values")
 
@@ -73,7 +73,7 @@ class View:
         self._source = self.plain = source
         self._pieces = [_Piece(0, len(source), 0)]
         self.values: list[tuple[int, int]] = []
-        """Spans in the plain text that are a formula, in bold or code; of nested ones the outermost."""
+        """Spans of the plain text that are a formula, bold or code; of nested spans, only the outermost."""
         if _ANY_SIGN.search(source) and _ANY_MARK.search(source):
             self._pieces = _Reader(source, first).pieces()
             self.plain = "".join(source[piece.start : piece.end] for piece in self._pieces if piece.kind == "text")
@@ -88,7 +88,7 @@ class View:
                     yield piece.at, end
 
     def formulas(self) -> list[tuple[int, int]]:
-        """The spans of formulas in the plain text, in which no sentence ends."""
+        """The spans of formulas in the plain text; no sentence ends within a formula."""
         pieces = self._pieces
         return [
             (piece.at, pieces[piece.partner].at)
@@ -97,7 +97,7 @@ class View:
         ]
 
     def origin(self, at: int) -> int:
-        """Where a sign of the plain text stands in the source."""
+        """The place in the source of a character of the plain text."""
         if at >= len(self.plain):
             return len(self._source)
         number = bisect_right(self._pieces, at, key=lambda piece: piece.at) - 1
@@ -107,14 +107,14 @@ class View:
         return piece.start + at - piece.at
 
     def place(self, origin: int) -> int:
-        """Where a sign of the source stands in the plain text; for marking, where it would."""
+        """The place in the plain text of a character of the source; for marking, the place where it would be."""
         for piece in self._pieces:
             if origin < piece.end:
                 return piece.at + (max(0, origin - piece.start) if piece.kind == "text" else 0)
         return len(self.plain)
 
     def content(self, start: int, end: int) -> str:
-        """The source of a span of the plain text: TeX's pairs stay that are inside of it, all other marking is left out."""
+        """The source of a span of the plain text, with pairs of TeX marks that are inside it, and without all other marking."""
         if len(self.plain) == len(self._source):  # nothing is marked
             return self.plain[start:end].strip()
         parts: list[str] = []
@@ -151,7 +151,7 @@ class _Reader:
         self._closers = self._closing_places()
 
     def pieces(self) -> list[_Piece]:
-        """All of the text, in order."""
+        """The pieces of the whole text, in order."""
         position = 0
         for token in self._tokens:
             if token.start() < position:
@@ -195,7 +195,7 @@ class _Reader:
         return False
 
     def _wraps(self, token: re.Match[str]) -> bool:
-        """Whether a token within a formula is a marking around all of what the formula or a marking in it holds."""
+        """Whether a token within a formula is a marking around the whole content of the formula, or of a marking in it."""
         if token["html"]:
             return token[0].startswith("</") or f"</{_tag_name(token[0])}>" in self._source[token.end() :]
         if not token["emphasis"] or not self._open:
@@ -323,7 +323,7 @@ class _Reader:
         return False
 
     def _follows_command(self, token: re.Match[str]) -> bool:
-        r"""Whether a token stands directly behind a text command, as in `\text{Answer: }*5*`."""
+        r"""Whether a token stands directly after a text command, as in `\text{Answer: }*5*`."""
         return bool(self._pieces) and self._pieces[-1].kind == "TEX" and self._pieces[-1].end == token.start()
 
     def _quote(self, token: re.Match[str], before: str, after: str) -> bool:
@@ -344,7 +344,7 @@ class _Reader:
         return True
 
     def _paired(self, token: re.Match[str], sign: str, kind: str) -> bool:
-        """Close the emphasis that a run of signs ends, which may be several."""
+        """Close the emphasis that a run of signs ends; the run may end several."""
         start = token.start()
         while start < token.end():
             rest = token.end() - start
@@ -368,7 +368,7 @@ class _Reader:
         return True
 
     def _restore(self) -> None:
-        """Make text of what was not closed, other than two asterisks, tags and commands."""
+        """Turn marks that were not closed into text, except two asterisks, tags and commands."""
         for piece in self._pieces:
             sign = self._source[piece.start : piece.end]
             if (

@@ -15,9 +15,9 @@ _FORMS: tuple[Form, ...] = (*EXPLICIT, "phrase", "value")
 
 
 def move_in(turn: str) -> str:
-    """The part of a turn that holds the move: what the turn marks or calls its move, or all of it without thoughts.
+    """The part of a turn that the turn marks or calls its move; without such a part, the whole turn without its thoughts.
 
-    An explanation in a paragraph of its own below the move is no part of it.
+    An explanation in a separate paragraph below the move is left out.
     """
     response = cut(turn).text
     marked = find(response, _Moves(), _FORMS).value
@@ -25,7 +25,7 @@ def move_in(turn: str) -> str:
 
 
 class _Moves(Kind[str]):
-    """Any text, up to what explains it."""
+    """Any text can be a move; words that explain it are left out."""
 
     cues = _CUES
 

@@ -1,6 +1,6 @@
 """Marks of rank 2: phrases and headings that state an answer.
 
-A phrase is read in a piece of bounded length around its cue, and only the last ones are looked at.
+A phrase is read in a piece of bounded length around its cue, and only the last phrases are considered.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_se
 
 
 def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
-    """Whether a phrase is joined to the one before it in its sentence."""
+    """Whether a phrase is joined to an earlier phrase of its sentence."""
     return _JOINED_TO_NEXT.fullmatch(text, earlier.start, later.start) is not None
 
 
@@ -45,9 +45,9 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
 
     Args:
         text: The response.
-        start: Where to begin.
-        results: Whether to look for results in place of answers.
-        more: Further cues, behind which an answer follows; with the group `sentence`, the answer is in the cue's sentence.
+        start: The place where the search begins.
+        results: Whether to look for phrases that state a result instead of an answer.
+        more: Further cues, which an answer follows; if a cue matches the group `sentence`, the answer is in its sentence.
     """
     finders = [_RESULTS] if results else [ANSWERS] if more is None else [ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
@@ -118,7 +118,7 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
 
 
 def _is_heading(plain: str, at: int) -> bool:
-    """Whether the line of a word is a heading: it holds nothing else."""
+    """Whether the line of a word is a heading, which holds nothing else."""
     end = plain.find("\n", at)
     return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 

@@ -21,7 +21,7 @@ _EXPLANATION = re.compile(
     re.IGNORECASE,
 )
 _WORDS_BEHIND = re.compile(r"[,;]\s+(?=(?:(?!(?:and|or)\b)[A-Za-z][A-Za-z'’-]*\s+){2,}[A-Za-z][A-Za-z'’-]*\W*\Z)")
-"""Before three words or more that end a statement: a remark, if a number stands before them."""
+"""Matches before three words or more that end a statement; they are a remark if a number precedes them."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
@@ -30,11 +30,11 @@ _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*
 _NUMBER_AS_SUBJECT = re.compile(rf"(?P<number>\W{{0,3}}[0-9][^=\\]*?)\s(?={_VERB.pattern})[^0-9=\\]*\Z", re.IGNORECASE)
 _EQUALS = re.compile(r"\s=\s")
 _HOPS = 3
-"""Number of statements in a row that may only announce the next."""
+"""Maximum number of statements in a row of which each announces the next."""
 
 
 def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The span of the statement that begins at a place; if it only announces the next, by a colon at its end, of that too."""
+    """The span of the statement that begins at a place; if it ends with a colon, also that of the next statement."""
     spans: list[tuple[int, int]] = []
     last = start
     for _ in range(_HOPS):
@@ -51,7 +51,7 @@ def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -
 
 
 def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> int:
-    """Where the sentence ends that begins at a place; no formula is divided."""
+    """The end of the sentence that begins at a place; no formula is divided."""
     for end in SENTENCE_END.finditer(plain, start):
         if not (end[0] == "." and _is_label(plain, end.start())) and not any(
             first < end.start() < last for first, last in formulas
@@ -68,7 +68,7 @@ _NEW_SENTENCE = re.compile(
 
 
 def _is_label(plain: str, stop: int) -> bool:
-    """Whether a full stop belongs to a label before a text, as in "C. Paris", unless a word that begins sentences follows."""
+    """Whether a full stop belongs to a label, as in "C. Paris"; it does not if a word that begins sentences follows."""
     return _LABEL.search(plain, max(0, stop - 2), stop) is not None and not _NEW_SENTENCE.match(plain, stop)
 
 
@@ -76,7 +76,7 @@ TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The readings of a statement: all of it without an explanation, the part behind its last verb, its one marked value."""
+    """The readings of a statement: all of it without an explanation, the part after its last verb, its only marked value."""
     end = _start_of_explanation(view, first, last, formulas)
     if tag_question := TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
@@ -84,7 +84,7 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
     if any(stop == value_end for _, stop in view.values):
-        end = value_end  # the sign stands behind the formula or the emphasis, so it is no factorial
+        end = value_end  # the sign follows the formula or the emphasis, so it is not a factorial
     whole = view.content(first, end)
     if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
         yield view.content(first, subject.end("number"))
@@ -103,7 +103,7 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
 
 
 def rest_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> str:
-    """What is no part of the readings of a statement: a last remark in parentheses, and an explanation."""
+    """The part of a statement that its readings leave out: a final remark in parentheses, and an explanation."""
     end = _start_of_explanation(view, first, last, formulas)
     aside = ASIDE.search(view.content(first, end))
     return (aside[0] if aside else "") + view.content(end, last)
@@ -126,7 +126,7 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
 
 
 def after_verb(statement: str) -> str:
-    """The part of a plain statement behind the last verb with a number after it; all of it if there is none."""
+    """The part of a plain statement after the last verb that has a number after it; all of it if there is no such verb."""
     verbs = [verb for verb in _VERB.finditer(statement) if re.search("[0-9]", statement[verb.end() :])]
     return statement[verbs[-1].end() :] if verbs else statement
 

@@ -11,11 +11,11 @@ from verifiers.completion.marking import view_of
 from verifiers.completion.statements import ASIDE, SENTENCE_END
 
 _LONGEST_WHOLE = 4_000
-"""Characters of a response that may be nothing but its answer."""
+"""Maximum number of characters of a response that may be nothing but its answer."""
 
 
 def last_value(text: str) -> Mark | None:
-    """The one marked value of the last sentence, or of the last line."""
+    """The only marked value of the last sentence, or of the last line; None if there is none or several."""
     stripped = text.rstrip()
     start = max(stripped.rfind("\n\n") + 1, len(stripped) - REACH, 0)
     view = view_of(stripped[start:])
@@ -46,7 +46,7 @@ _ALONE = re.compile(rf"\n[ \t]*+[*_#>]{{0,6}}+[ \t]*+{words.EXPLAINED.pattern}",
 
 
 def whole(text: str) -> Mark | None:
-    """A response that is nothing but its answer, possibly with an explanation below; None if it only announces one."""
+    """A response that is nothing but its answer, possibly with an explanation below; None if it only announces an answer."""
     alone = _ALONE.split(text, maxsplit=1)[0] if "\n" in text else text
     if len(alone) > _LONGEST_WHOLE:
         return None

@@ -1,7 +1,7 @@
-"""The words that mark an answer: tables from which the patterns are compiled, and which the documentation prints.
+"""The words that mark an answer, in tables; the patterns are compiled from them, and the documentation prints them.
 
-A phrase is written as it is read. A space in it is any white space, an apostrophe either sign, `(a|b)` a choice, and `?` makes
-the sign or the group before it optional.
+A phrase is written as it is read. In a phrase a space matches any white space, an apostrophe matches a straight or a curly one,
+`(a|b)` is a choice, and `?` makes the character or the group before it optional.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class Cues:
     """Phrases of one meaning."""
 
     means: str
-    """Their meaning for an answer."""
+    """The meaning of the phrases for an answer."""
     listed: str
     """The phrases, with semicolons between them."""
     example: str
-    """A completion that shows their effect."""
+    """A completion that shows the effect of the phrases."""
 
     @property
     def phrases(self) -> tuple[str, ...]:
@@ -35,7 +35,7 @@ class Cues:
 
     @property
     def pattern(self) -> str:
-        """A regular expression, without groups, that matches any of them; it begins with a look at their first signs."""
+        """A regular expression, without groups, that matches any of the phrases; it first tests their first characters."""
         signs = "".join(sorted(set().union(*map(_first_signs, self.phrases))))
         look = "" if "\\" in signs else f"(?=[{re.escape(signs)}])"
         look = _WORD_START + look if signs.isalnum() else look
@@ -43,7 +43,7 @@ class Cues:
 
 
 class Prefilter:
-    """Tells by single words whether a text can hold a phrase of some tables, in a fraction of the time that these take."""
+    """Tells from single words whether a text can contain a phrase of some tables; this is much faster than their patterns."""
 
     def __init__(self, *tables: Cues) -> None:
         self._phrases = [_needed(phrase) for table in tables for phrase in table.phrases]
@@ -62,12 +62,12 @@ _LETTERS = defaultdict(lambda: " ", {ord(letter): letter for letter in ascii_low
 
 
 def _words(text: str) -> list[str]:
-    """The words of a text in small letters, parted by apostrophes; a negation at the end of one is a word of its own."""
+    """The words of a text in lower case, split at apostrophes; `n't` at the end of a word becomes the word `nt`."""
     return text.lower().replace("’", "'").replace("n't", " nt").translate(_LETTERS).split()
 
 
 def _needed(phrase: str) -> list[frozenset[str]]:
-    """Sets of words such that every text with the phrase holds a word of each, the set with the longest words first."""
+    """Sets of words such that every text with the phrase contains a word of each set, the set with the longest words first."""
     parts = [part for part in _PART.finditer(phrase) if part["may_lack"] is None]
     choices = [(part["choice"] or part["word"]).split("|") for part in parts]
     choices.sort(key=lambda choice: -min(map(len, choice)))
@@ -88,8 +88,8 @@ def _last_words(*tables: Cues) -> list[str]:
 class CueFinder:
     """Finds cues from the end of a text.
 
-    Searching for a pattern of many alternatives at every place takes longer than all else together. So the last words of the
-    phrases are looked for first, and the pattern around them.
+    Searching for a pattern of many alternatives at every place takes longer than everything else together. So the last words of
+    the phrases are searched for first, and the pattern is matched only around them.
 
     Args:
         pattern: Matches the cues, without regard to case.
@@ -101,14 +101,14 @@ class CueFinder:
         self._anchors = _last_words(*tables)
 
     def may_find(self, text: str) -> bool:
-        """Whether a text holds one of these words."""
+        """Whether a text contains the last word of a phrase."""
         small = text.lower()
         return any(anchor in small for anchor in self._anchors)
 
     def backwards(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
-        """The cues that begin at a place or behind it, the last first; they may overlap."""
+        """The cues that begin at or after a place, the last first; they may overlap."""
         small = text.lower()
-        if len(small) != len(text):  # a letter that has two in small letters
+        if len(small) != len(text):  # a letter whose lower case is two characters
             yield from reversed(list(self.pattern.finditer(text, start)))
             return
         ends = {place + len(anchor) - 1 for anchor in self._anchors for place in places((anchor,), small, start)}
@@ -124,7 +124,7 @@ _MOST_PLACES = 512
 
 
 def _anchors(phrase: str) -> list[str]:
-    """The last words that a phrase can have, or its longest if those are no choice, without an ending that may be missing."""
+    """The last words of a phrase that ends in a choice, else its longest word, without an ending that may be missing."""
     if phrase.endswith(")"):
         return [word.removesuffix("s?") for word in phrase.rpartition("(")[2].rstrip(")").split("|")]
     return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]
@@ -134,14 +134,14 @@ _CLITIC = re.compile(r" (\([^()]*\|'s\b)")
 
 
 def _first_signs(phrase: str) -> set[str]:
-    """The signs with which a phrase can begin."""
+    """The characters with which a phrase can begin."""
     choice, _, rest = phrase[1:].partition(")") if phrase[0] == "(" else (phrase, "", "")
     signs = {text[0] for text in choice.split("|")}
     return signs | _first_signs(rest[1:]) if rest.startswith("?") else signs
 
 
 def _compiled(phrase: str) -> str:
-    spaced = _CLITIC.sub(r" ?\1", phrase)  # nothing parts "that" and "'s"
+    spaced = _CLITIC.sub(r" ?\1", phrase)  # no space is needed between "that" and "'s"
     pattern = (
         spaced.replace(".", r"\.").replace("(", "(?:").replace(" ?", r"\s*").replace(" ", r"\s+").replace("'", "['’]?")
     )
@@ -152,9 +152,9 @@ def _compiled(phrase: str) -> str:
 THOUGHTS = ("think", "thinking", "thought", "thoughts", "reasoning", "analysis", "scratchpad")
 """Names of tags, in angle or square brackets, between which a model thinks."""
 OPENINGS = ("<|begin_of_thought|>", "<|START_THINKING|>", "◁think▷", "<seed:think>", "<|channel>thought")
-"""Other marks that open a thought; the channels of gpt-oss are a pattern of their own."""
+"""Other marks that open a thought; the channels of gpt-oss have a pattern of their own."""
 CLOSINGS = ("<|end_of_thought|>", "<|END_THINKING|>", "◁/think▷", "</seed:think>", "<channel|>")
-"""The marks that close these."""
+"""The marks that close the thoughts that `OPENINGS` open."""
 TAGS = ("answer", "final_answer")
 """Names of tags, in angle or square brackets, between which the answer stands."""
 KEYS = ("answer", "final_answer", "final answer", "finalAnswer", "correct_answer", "choice", "correct_option")

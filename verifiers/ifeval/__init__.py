@@ -1,4 +1,4 @@
-"""Does a response follow its instructions? The verifiable instructions of IFEval and IFBench."""
+"""Checks whether a response follows its instructions: the verifiable instructions of IFEval and IFBench."""
 
 from verifiers.ifeval.catalogue import rules
 from verifiers.ifeval.reference import Instruction, read_instructions

@@ -14,7 +14,7 @@ from verifiers._settings import is_number
 from verifiers.errors import InvalidArgumentError, unknown_name
 
 Check = Callable[..., bool]
-"""Called with the response and the parameters by name; says whether the response follows the instruction."""
+"""Called with the response and, by name, the parameters; returns whether the response follows the instruction."""
 
 Reader = Callable[[object], Any]
 """Reads the value of a parameter; raises `ValueError` with what was expected."""
@@ -29,13 +29,13 @@ class Rule:
     check: Check
     readers: Mapping[str, Reader]
     fits: Callable[..., bool] | None
-    """Whether the parameters fit each other; None where nothing can be wrong."""
+    """Whether the parameters fit each other; None if they always do."""
 
     def arguments(self, identifier: str, given: Mapping[str, object]) -> dict[str, Any]:
         """Read the parameters.
 
         Raises:
-            InvalidArgumentError: If one is missing, unknown, not of its kind, or does not fit the others.
+            InvalidArgumentError: If a parameter is missing, unknown, not of its kind, or does not fit the others.
         """
         named = {name: value for name, value in given.items() if value is not None}
         missing, unknown = self.readers.keys() - named.keys(), named.keys() - self.readers.keys()
@@ -77,7 +77,7 @@ def rule(identifier: str) -> Rule:
     """Find the rule of an instruction.
 
     Raises:
-        UnknownNameError: If there is none; the message offers the nearest.
+        UnknownNameError: If there is no such instruction; the message offers the nearest.
     """
     known = rules()
     if identifier not in known:
@@ -130,12 +130,12 @@ def percentage(value: object) -> float:
 
 
 def relation(value: object) -> str:
-    """How a number is compared with a limit."""
+    """The relation of a number to a limit, one of `RELATIONS`."""
     if value not in RELATIONS:
         raise ValueError(f"one of {', '.join(map(repr, RELATIONS))}")
     return str(value)
 
 
 def compare(number: int, relation: str, limit: int) -> bool:
-    """Whether a number is less than a limit, or at least that."""
+    """Whether a number has this relation to a limit: it is less than the limit, or at least the limit."""
     return number < limit if relation == "less than" else number >= limit

@@ -1,4 +1,4 @@
-"""Which language a text is in, by the package `langdetect`."""
+"""Detects the language of a text, with the package `langdetect`."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ LANGUAGES = frozenset(
         "ro ru sk sl so sq sv sw ta te th tl tr uk ur vi zh-cn zh-tw"
     )
 )
-"""The codes that `langdetect` tells apart."""
+"""The codes of the languages that `langdetect` distinguishes."""
 _SURE = 0.9
-"""From which probability on the detector's language counts as certain."""
+"""Minimum probability at which the detector's language counts as certain."""
 
 
 def language(value: object) -> str:
@@ -27,7 +27,7 @@ def language(value: object) -> str:
 
 
 def is_in(text: str, language: str) -> bool:
-    """Whether the language that makes up most of a text is this one; a text without a language is in none.
+    """Whether a text is mostly in this language; a text without a recognisable language is in none.
 
     Raises:
         MissingDependencyError: If `langdetect` is not installed.
@@ -37,10 +37,10 @@ def is_in(text: str, language: str) -> bool:
 
 
 def may_be_english(text: str) -> bool:
-    """Whether a text is in English, or in the letters of English and in no other language for sure.
+    """Whether a text is in English, or is in English letters and not certainly in another language.
 
-    The detector gives a few words any language, and a high probability to it. It is sure of a language other than English when
-    it finds that language in the whole text and in both halves of it.
+    For a few words the detector may return any language, with a high probability. A language other than English counts as
+    certain if the detector finds it in the whole text and in both halves of the text.
 
     Raises:
         MissingDependencyError: If `langdetect` is not installed.
@@ -58,7 +58,7 @@ def may_be_english(text: str) -> bool:
 
 
 def best_guess(text: str) -> tuple[str, float] | None:
-    """The most likely language of a text and its probability; None for a text in which there is nothing to go by.
+    """The most likely language of a text and its probability; None for a text without evidence of a language.
 
     The package draws random numbers. They are seeded here, so that the same text always has the same language.
 

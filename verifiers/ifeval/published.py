@@ -1,7 +1,7 @@
-"""The preset `published`: IFEval's instructions, decided as by the checkers that were published with it.
+"""The preset `published`, which judges IFEval's instructions as the checkers published with IFEval do.
 
-Their rules, those of `instruction_following_eval` in google-research as of 2025, take keywords for regular expressions, count
-`don't` as two words, and so on; `docs/ifeval.md` has the list. None takes quadratic time here.
+The rules are those of `instruction_following_eval` in google-research as of 2025. They treat keywords as regular expressions,
+count `don't` as two words, and so on; `docs/ifeval.md` has the list. Here, no rule takes quadratic time.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _FENCES = ("```json", "```Json", "```JSON", "```")
 
 
 def as_published(instruction: Instruction) -> Callable[[str], bool]:
-    """Return a function that says whether a response follows an instruction by the published checker.
+    """Return a function that decides, as the published checker does, whether a response follows an instruction.
 
     The function rejects every blank response. It raises `MissingDependencyError` if a package that the instruction needs is not
     installed.
 
     Raises:
-        InvalidArgumentError: If the instruction is not one of IFEval's, or has a mark that is not a regular expression.
+        InvalidArgumentError: If the instruction is not one of IFEval's, or has an invalid regular expression.
     """
     identifier, kwargs = instruction.id, instruction.kwargs
     if identifier not in _CHECKS and identifier not in _SAME:
@@ -48,7 +48,7 @@ def as_published(instruction: Instruction) -> Callable[[str], bool]:
 
 
 def _patterns(kwargs: Mapping[str, Any]) -> Iterator[str]:
-    """The parameters that the published checkers take for regular expressions."""
+    """The parameters that the published checkers treat as regular expressions."""
     for name in ("keyword", "postscript_marker", "section_spliter"):
         if name in kwargs:
             yield kwargs[name]
@@ -221,7 +221,7 @@ def _between(response: str, mark: str) -> list[str]:
 
 
 def _split(function: str, identifier: str, response: str) -> list[str]:
-    """The words or sentences of a response, by NLTK and its data."""
+    """The words or sentences of a response, according to NLTK and its data."""
     try:
         import nltk
     except ImportError as error:

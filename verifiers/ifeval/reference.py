@@ -1,4 +1,4 @@
-"""The reference of IFEval: instructions with their parameters, checked before anything is judged by them."""
+"""The reference of IFEval: instructions with their parameters, which are checked before any response is judged."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Instruction:
     """One instruction.
 
     Raises:
-        InvalidArgumentError: If there is no such instruction, or it does not take the kwargs.
+        InvalidArgumentError: If there is no such instruction, or the instruction does not take the kwargs.
     """
 
     id: str
-    """Its id in IFEval or IFBench, such as `"length_constraints:number_words"`."""
+    """The id of the instruction in IFEval or IFBench, such as `"length_constraints:number_words"`."""
     kwargs: Mapping[str, Any] = field(default_factory=dict)
-    """Its parameters; a parameter that is None counts as not given."""
+    """The parameters of the instruction; a parameter that is None counts as not given."""
 
     def __post_init__(self) -> None:
         identifier: object = self.id
@@ -38,7 +38,7 @@ class Instruction:
         object.__setattr__(self, "kwargs", arguments)
 
     def followed_by(self, response: str) -> bool:
-        """Whether a response follows it; one without a letter or digit follows nothing, and CRLF ends a line as LF does.
+        """Whether a response follows the instruction; a response without letters and digits doesn't. CRLF counts as LF.
 
         Raises:
             MissingDependencyError: If a package that the instruction needs is not installed.
@@ -47,14 +47,14 @@ class Instruction:
 
 
 def read_instructions(reference: object) -> tuple[Instruction, ...]:
-    """Make instructions of a reference.
+    """Make instructions from a reference.
 
     Args:
         reference: Instructions in a list or tuple; a mapping with `instruction_id_list` (or `instruction_id`) and `kwargs`, as
             rows of IFEval and IFBench have them; a list of one such mapping; or the JSON of any of these.
 
     Raises:
-        InvalidArgumentError: If it is nothing of that kind, or an instruction is not as it should be.
+        InvalidArgumentError: If the reference is none of these, or an instruction is invalid.
     """
     content = _of_json(reference) if isinstance(reference, str) else reference
     if isinstance(content, Sequence) and content and all(isinstance(item, Instruction) for item in content):

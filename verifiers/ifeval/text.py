@@ -6,14 +6,14 @@ import re
 
 
 def listed(text: str, separator: str | None = None) -> tuple[str, ...]:
-    """The items of a list that is written as one text, separated by white space or by a sign."""
+    """The items of a list that is written as one text, separated by white space or by a separator."""
     return tuple(text.split(separator))
 
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _BLANK_LINES = re.compile(r"\n[ \t]*(?:\n[ \t]*)+")
 
-# Blocks that hold little else than emoji, and the emoji of the older blocks, as in Unicode's `emoji-data.txt`.
+# Blocks that hold little but emoji, and the emoji of the older blocks, as in Unicode's `emoji-data.txt`.
 _EMOJI = (
     "\U0001f300-\U0001f64f\U0001f680-\U0001f6ff\U0001f7e0-\U0001f7eb\U0001f7f0\U0001f900-\U0001f9ff\U0001fa70-\U0001faff"
     "\U0001f004\U0001f0cf\U0001f170\U0001f171\U0001f17e\U0001f17f\U0001f18e\U0001f191-\U0001f19a\U0001f1e6-\U0001f1ff"
@@ -58,11 +58,11 @@ def tokens(text: str) -> list[str]:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences, each with its final sign, closing quotes and the emoji behind.
+    """The sentences, each with its final mark, closing quotes and the emoji after them.
 
-    A sentence ends in `.`, `!`, `?` or `…` before white space, and not after an abbreviation, an initial or the number of a
-    list's item. Line breaks end no sentence, so a heading belongs to the sentence below it. The rest of the text is a sentence,
-    too.
+    A sentence ends in `.`, `!`, `?` or `…` before white space, but not after an abbreviation, an initial or the number of a
+    list item. A line break does not end a sentence, so a heading belongs to the sentence below it. Text after the last end of
+    a sentence is a sentence, too.
     """
     found, start = [], 0
     for match in _SENTENCE_END.finditer(text):
@@ -92,7 +92,7 @@ def _ends_sentence(text: str, start: int, match: re.Match[str]) -> bool:
 
 
 def sentence_kind(sentence: str) -> str:
-    """The final sign of a sentence, `.`, `?` or `!`, behind which only closing quotes and emoji may stand; else empty."""
+    """The final mark of a sentence, `.`, `?` or `!`, if only closing quotes and emoji follow the mark; else empty."""
     for sign in reversed(sentence):
         if sign in ".?!":
             return sign
@@ -102,7 +102,7 @@ def sentence_kind(sentence: str) -> str:
 
 
 def ends_in_emoji(text: str) -> bool:
-    """Whether the last sign other than punctuation and white space is an emoji."""
+    """Whether the last character other than punctuation and white space is an emoji."""
     last = next((sign for sign in reversed(text) if sign.isalnum() or _IS_EMOJI(sign)), "")
     return _IS_EMOJI(last) is not None
 

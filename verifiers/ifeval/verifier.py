@@ -32,10 +32,10 @@ class IFEvalVerifier:
     `detail["instructions"]` has both results for each instruction.
 
     Args:
-        mode: Which of the two decides the verdict.
+        mode: Whether strict or loose accuracy decides the verdict.
         partial_credit: If some but not all instructions are followed, score their share as a `SCORED` verdict.
-        preset: `"published"` to judge as the checkers published with IFEval do, for figures that are compared with others'; an
-            instruction of IFBench is then an error. By default each instruction is judged by its own words.
+        preset: `"published"` to judge as the checkers published with IFEval do, so that figures can be compared with those of
+            others; an instruction of IFBench is then an error. By default each instruction is judged by its own words.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
@@ -102,7 +102,7 @@ def _report(identifier: str, follows: Callable[[str], bool], response: str) -> d
 
 
 def _loose_texts(response: str) -> list[str]:
-    """The response without its first line, its last or both, and all of these without asterisks."""
+    """The response without its first line, its last line or both; then these three and the response without asterisks."""
     lines = response.split("\n")
     shorter = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [*shorter, *(text.replace("*", "") for text in (response, *shorter))]

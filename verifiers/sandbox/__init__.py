@@ -1,7 +1,7 @@
-"""A jail for untrusted code on Linux: isolation, fork servers, limits, and one narrow interface; it knows nothing of its use.
+"""A jail for untrusted code on Linux: isolation, fork servers, limits, and one narrow interface; it is independent of its use.
 
-`ProgramRunner` runs a program of Python for its output, and `CommandRunner` programs of the machine. `contract` says how the
-jail runs code of one's own.
+`ProgramRunner` runs a Python program for its output, and `CommandRunner` runs programs that are installed on the machine. The
+module `contract` describes how the jail runs its user's own code.
 """
 
 from verifiers.sandbox.command import (

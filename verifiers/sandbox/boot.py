@@ -1,7 +1,7 @@
 """The first code of a new interpreter: it makes some packages importable, and nothing else of this distribution.
 
-It is run as text, since nothing can be imported before it has run. Its argument is a JSON object: for each package by its whole
-name, its folder. The packages use the standard library alone.
+This file is run as text, since nothing can be imported before it has run. Its argument is a JSON object that maps the full name
+of each package to the package's folder. The packages use only the standard library.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class StandAlone:
         self._roots = {name.partition(".")[0] for name in folders}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
-        """Find one of the packages, or one that holds it; any module in them is found by the folder."""
+        """Find one of the packages, or a package that holds one; modules in the packages are found by the folder."""
         if not any(f"{package}.".startswith(f"{name}.") for package in self._folders):
             return None
         spec = ModuleSpec(name, None, is_package=True)
@@ -28,7 +28,7 @@ class StandAlone:
         return spec
 
     def retire(self) -> None:
-        """Hide the packages: from now on nothing can be imported from them, and what was is not among the modules."""
+        """Hide the packages: nothing more can be imported from them, and their modules are removed from `sys.modules`."""
         sys.meta_path.remove(self)
         for name in [name for name in sys.modules if name.partition(".")[0] in self._roots]:
             del sys.modules[name]

@@ -1,4 +1,4 @@
-"""Runs programs of the machine, such as a compiler, on untrusted input: each run in a jail and a folder of its own."""
+"""Runs installed programs, such as a compiler, on untrusted input; each run has its own jail and its own folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ADVICE = (
 
 
 class LaunchError(Exception):
-    """A program could not be started, which says nothing of its input."""
+    """A program could not be started; the error says nothing about its input."""
 
 
 class NotExecutableError(LaunchError):
@@ -46,31 +46,31 @@ class NotExecutableError(LaunchError):
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program of the machine, and what it finds and may do."""
+    """An installed program, with its files and its rights."""
 
     arguments: Sequence[str]
-    """The program, by its path, and its arguments."""
+    """The path of the program, and its arguments."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """The files in its folder: content by path, such as `"src/main.c"`."""
+    """The files in the program's folder: content by path, such as `"src/main.c"`."""
     stdin: bytes = b""
     writes: Sequence[str] = ()
-    """Paths of the files to hand back, and of folders of them. Without `folder_mib` it may write no other file."""
+    """Paths of files to hand back, or of folders of such files. Without `folder_mib` the program may write no other file."""
     readable: Sequence[str] = ()
-    """Paths that it may read besides its folder and the system's libraries; programs there may be executed."""
+    """Paths that the program may read besides its folder and the system's libraries; programs there may be executed."""
     environment: Mapping[str, str] = field(default_factory=dict)
-    """Variables besides `LC_ALL`, `PATH`, and `HOME` and `TMPDIR`, which are its folder."""
+    """Environment variables besides `LC_ALL`, `PATH`, `HOME` and `TMPDIR`; the last two are the program's folder."""
     folder_mib: int = 0
-    """Size of a folder in memory in which it may do anything, in MiB. 0 for a folder in which it can't create files."""
+    """Size in MiB of a folder in memory in which the program may do anything; if 0, it can't create files in its folder."""
     folder_files: int = 4096
-    """Maximum number of files and folders in that."""
+    """Maximum number of files and folders in the folder in memory."""
     processes: int = 0
-    """Number of other processes, which share the limit on threads."""
+    """Number of other processes that the program may start; they share the limit on threads."""
 
     def __post_init__(self) -> None:
         """Refuse paths that lead out of the folder.
 
         Raises:
-            InvalidArgumentError: If there is one.
+            InvalidArgumentError: If there is such a path.
         """
         for path in (*self.files, *self.writes):
             if not _PATH.fullmatch(path):
@@ -89,15 +89,15 @@ class Finished:
     """The program's output, in which `.` replaces the folder's path."""
     stderr: bytes
     written: Mapping[str, bytes]
-    """The files to hand back, by path; empty ones, and what is no file, are left out."""
+    """The files to hand back, by path; empty files, and anything that is not a file, are left out."""
     isolation: str
     """The layers of isolation in force, joined by `+`, or `"none"`."""
     end: JobEnd
-    """What it used."""
+    """How the job ended, and the resources that it used."""
 
     @property
     def seconds(self) -> float:
-        """Wall-clock time."""
+        """Wall-clock seconds."""
         return self.end.seconds
 
     @property
@@ -107,7 +107,7 @@ class Finished:
 
 
 class CommandRunner:
-    """Runs programs of the machine, from any number of threads; each is a fork of a warm server that becomes the program.
+    """Runs installed programs, from any number of threads; each run is a fork of a warm server that becomes the program.
 
     Args:
         isolation: `"auto"`, `"strict"` or `"none"`, as for `UnitTestVerifier`.
@@ -116,16 +116,16 @@ class CommandRunner:
 
     def __init__(self, isolation: str = "auto", workers: int | None = None) -> None:
         self._isolation = isolation
-        # The server itself is in no jail: its children enter one each.
+        # The server itself is not in a jail; each of its children enters one.
         self._pool = Pool(workers or available_cpus(), "none", Packages(), _CONTRACT)
 
     def __call__(self, command: Command, limits: Limits) -> Finished:
-        """Run a program in a new folder, which is gone afterwards, as is everything that it has started.
+        """Run a program in a new folder; afterwards the folder is gone, and so is everything that the program has started.
 
         Args:
             command: The program.
-            limits: Its limits; the limits on time and memory apply to all its processes together. `memory_mib` limits data,
-                since some programs reserve address space that they never use.
+            limits: The limits of the program; those on time and memory apply to all its processes together. `memory_mib`
+                limits data, since some programs reserve address space that they never use.
 
         Raises:
             SandboxUnavailableError: If the system does not provide the requested isolation, or anything else that the program
@@ -160,7 +160,7 @@ def encode_request(command: Command, limits: Limits, isolation: str, folder: str
 
     Args:
         command: The command to run.
-        limits: Its limits.
+        limits: The limits of the command.
         isolation: The requested isolation.
         folder: A folder on disk, used if no folder in memory is available.
         own: The role's own settings, as JSON values.
@@ -181,10 +181,10 @@ def encode_request(command: Command, limits: Limits, isolation: str, folder: str
 
 
 def read_answer(answer: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], dict[str, bytes]]:
-    """The layers of isolation, how the confined process ended (nothing if it was stopped), and the files.
+    """The layers of isolation, how the confined process ended (empty if it was stopped), and the files.
 
     Raises:
-        SandboxUnavailableError: If the isolation is less than was asked for.
+        SandboxUnavailableError: If the isolation is less than requested.
         LaunchError: If the program did not start.
         NotExecutableError: If the program could not be executed.
     """
@@ -216,9 +216,9 @@ def _without(output: bytes, folder: str) -> bytes:
 
 @contextlib.contextmanager
 def folder_on_disk() -> Iterator[str]:
-    """A folder on the disk, for programs that do not have one in memory.
+    """A folder on the disk, for programs that do not have a folder in memory.
 
-    If root runs the program as another user, that one reaches it by a path that nobody can list.
+    If root runs the program as another user, that user reaches the folder by a path that nobody can list.
     """
     is_root = os.geteuid() == 0
     outer = tempfile.mkdtemp(prefix="rlvr-")

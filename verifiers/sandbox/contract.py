@@ -1,9 +1,9 @@
-"""The jail's contract with its user: which code its processes run, and which of them a job starts.
+"""The jail's contract with its user: which code the jail's processes run, and which of these processes a job starts.
 
-A contract names a package. Before the first fork the fork server loads modules of that package and of this one, and nothing
-else of this distribution: they use the standard library alone, and `__init__.py` is not run. The roles of the contract are
-functions that run in forked and confined processes. The plan of a job says which roles it starts, and which files each gets as
-its descriptors 0, 1, 2, and so on:
+A contract names a package. Before the first fork, the fork server loads modules of that package and of the jail's own package,
+and nothing else of this distribution; these modules use only the standard library, and no `__init__.py` is run. The roles of
+the contract are functions that run in forked and confined processes. The plan of a job says which roles it starts, and which
+files each role gets as its descriptors 0, 1, 2, and so on:
 
     Contract("example.calls", (Role("caller", "example.calls.caller:run"), Role("callee", "example.calls.callee:run")))
     Plan(
@@ -16,7 +16,7 @@ A job lasts until the process of its last role ends. The function of a role neve
 
 The last role may be a lasting one, whose process serves job after job with equal limits. Its descriptor `CONTROL` is a socket,
 on which the descriptors of each job arrive with one byte (`socket.recv_fds`). After each job the process sends `READY`, or
-ends. A process that has served other jobs may send `DECLINED` and end instead: a new process then gets the job.
+ends. A process that has served other jobs may instead send `DECLINED` and end: a new process then gets the job.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class Role:
     run: str
     """The function, as `module:function`."""
     lasting: bool = False
-    """Whether its process serves job after job."""
+    """Whether the role's process serves job after job."""
     output_mib: int = 0
-    """Room in each file that it writes, in MiB, if the limits of a job leave less."""
+    """Room in each file that the process writes, in MiB, even if the limits of a job leave less."""
     confines_itself: bool = False
-    """Whether its process enters the jail itself (`programs.command`) and may start others. Its fork server is in none."""
+    """Whether the process itself enters the jail (`programs.command`) and may start others. Its fork server isn't in a jail."""
 
 
 SCRIPT_SAMPLE = "verifiers.sandbox.programs.script:run_sample"
 SCRIPT = Role("script", "verifiers.sandbox.programs.script:run_script")
-"""The role of the jail itself, which every fork server has: it runs a program by itself (see `python.run_script`)."""
+"""The role of the jail itself, which every fork server has: it runs a single program (see `python.run_script`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,30 +61,30 @@ class Contract:
     """The code that runs in the jail."""
 
     package: str
-    """The whole name of the package, which the fork server imports by itself."""
+    """The full name of the package, which the fork server imports without the packages that hold it."""
     roles: tuple[Role, ...]
     prepare: str = ""
-    """A function, named as in `Role.run`, that the fork server calls before it imports any role, with the mapping of
-    `Packages`: modules of the packages are loaded then."""
+    """A function, named as in `Role.run`, that the fork server calls before it imports any role, with `Packages` as a mapping;
+    by then, modules of the packages are loaded."""
     sample: str = SCRIPT_SAMPLE
     """A function, named as in `Role.run`, that does what most processes do, and ends; each of its descriptors from 3 to 5 is a
-    program. By it the fork server finds the memory that processes write to."""
+    program. The fork server uses it to find the memory that processes write to."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Which processes a job starts, and how they are joined."""
+    """The processes that a job starts, and how they are connected."""
 
     files: tuple[str, ...]
-    """Names of the files that it comes with."""
+    """Names of the files that come with the job."""
     roles: tuple[tuple[str, tuple[str, ...]], ...]
-    """Roles, the one that decides when the job ends last, each with its descriptors: a file by its name, the reading end of a
-    pipe as `"<name"`, its writing end as `">name"`, and the null device as `"null"`."""
+    """The roles, each with its descriptors: a file by its name, the reading end of a pipe as `"<name"`, its writing end as
+    `">name"`, and the null device as `"null"`. The last role decides when the job ends."""
 
 
 @functools.lru_cache(32)
 def encoded_request(plan: Plan, limits: Limits, *, kept: bool = False) -> bytes:
-    """Encode the request to a fork server, with descriptors as indices in the files, the pipes' ends and the null device.
+    """Encode the request to a fork server; a descriptor is an index into the files, the pipes' ends and the null device.
 
     A process that is kept goes on after the job, until it ends or its first file, a pipe, is closed at the other end.
     """
@@ -97,14 +97,14 @@ def encoded_request(plan: Plan, limits: Limits, *, kept: bool = False) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class ProcessEnd:
-    """How a process of a job has ended, and what it has used."""
+    """How a process of a job has ended, and the resources that it has used."""
 
     exit_code: int | None
     """The exit status, negative for a signal; None for a lasting process that goes on."""
     cpu_s: float
-    """CPU seconds of this job."""
+    """CPU seconds that the process has used in this job."""
     memory_bytes: int
-    """The most memory that it had at a time; 0 for one that goes on."""
+    """Peak memory of the process; 0 for a process that goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +114,6 @@ class JobEnd:
     stopped: str | None
     """The limit that stopped it: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
     seconds: float
-    """Wall-clock time."""
+    """Wall-clock seconds."""
     processes: Mapping[str, ProcessEnd]
-    """Its processes by their roles."""
+    """The ends of the job's processes, by role."""

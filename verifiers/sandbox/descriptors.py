@@ -1,4 +1,4 @@
-"""The number of files that this process may open, which every program in the sandbox needs a few of."""
+"""Checks how many files this process may open, since every program in the sandbox needs a few."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_A_SERVER = 129
 
 @contextlib.contextmanager
 def enough_descriptors() -> Iterator[None]:
-    """Raise SandboxUnavailableError, which says what to do, where the system says that too many files are open."""
+    """Raise SandboxUnavailableError, which says what to do, if the system says that too many files are open."""
     try:
         yield
     except OSError as error:

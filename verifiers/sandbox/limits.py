@@ -1,4 +1,4 @@
-"""The resource limits of one job, and the names of the isolation layers; can be imported on every platform."""
+"""The resource limits of one job, and the names of the isolation layers; this module can be imported on every platform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Isolation = Literal["auto", "strict", "available", "none"]
 ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 """Levels of isolation that can be requested."""
 FOLDER = "/rlvr-folder"
-"""Where a program of the machine has its folder, if that is in memory."""
+"""The path of an installed program's folder, if the folder is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Limits:
     """Resource limits of one program."""
 
     cpu_s: float
-    """CPU seconds, over all its threads."""
+    """CPU seconds, over all threads of the program."""
     wall_s: float
     """Seconds of wall-clock time, from the fork."""
     idle_s: float
-    """Seconds in which none of the job's processes ran."""
+    """Seconds in which none of the job's processes runs."""
     memory_mib: int
     """Address space, in MiB."""
     output_mib: int
-    """Standard output, and the same again of standard error, in MiB."""
+    """Maximum size of standard output, and of standard error, in MiB."""
     processes: int
     """Threads of the program (Linux counts them as processes of the user)."""

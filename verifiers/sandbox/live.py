@@ -1,4 +1,4 @@
-"""A program of Python that goes on in the sandbox between questions."""
+"""A Python program that keeps running in the sandbox between questions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verifiers.sandbox.pool import Pool
 _FILES = ("stdin", "stdout", "stderr", "program")
 _PLAN = Plan(_FILES, ((SCRIPT.name, _FILES),))
 _MOST_BYTES = 8 << 20
-"""The longest answer."""
+"""Maximum length of an answer, in bytes."""
 
 
 class ProgramEndedError(Exception):
@@ -22,25 +22,25 @@ class ProgramEndedError(Exception):
 
 
 class LiveProgram:
-    """A program that answers each line of its standard input with one of its standard output; used by one thread at a time.
+    """A program that answers each line of standard input with a line of standard output; used by one thread at a time.
 
-    It has the limits of a program by itself, over all its answers, and ends when its last question has been asked: with
-    `close`, with this object, and with this process.
+    The limits are those of a single run, and apply to all answers together. The program ends when no more questions can be
+    asked: with `close`, with this object, or with this process.
 
     Args:
         pool: The fork servers.
-        limits: Its limits; of those on time, only the one on processor time binds it.
+        limits: The program's limits; of the limits on time, only the one on processor time applies.
         program: Encoded by `encode_program`.
 
     Raises:
-        ProgramEndedError: If the system can't keep it apart from others.
+        ProgramEndedError: If the system can't keep the program apart from others.
         WorkerDiedError: If a fork server ends.
     """
 
     def __init__(self, pool: Pool, limits: Limits, program: bytes) -> None:
         asked, self._questions = os.pipe()
         self._answers, answered = os.pipe()
-        # A question that is longer than the pipe waits for the program, which may read nothing.
+        # A question that is longer than the pipe would wait for the program, which may never read.
         os.set_blocking(self._questions, False)
         try:
             with memory_files(b"", program) as files, pool.worker() as worker:
@@ -56,7 +56,7 @@ class LiveProgram:
             raise ProgramEndedError("a program that is kept needs filters of system calls")
 
     def ask(self, question: str, timeout_s: float) -> str:
-        """Ask one line, and give the line that answers it.
+        """Ask a question of one line, and return the line that answers it.
 
         Raises:
             ProgramEndedError: If no answer arrives in time; the program can't be used any more.

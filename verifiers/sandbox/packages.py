@@ -1,4 +1,4 @@
-"""Packages outside the standard library that programs may import: where they are, and what they need."""
+"""Packages outside the standard library that programs may import: their places, and the packages that they require."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Packages:
     folders: tuple[str, ...] = ()
     """Folders that contain the modules."""
     paths: tuple[str, ...] = ()
-    """Paths in these folders that may be read."""
+    """Paths in the folders that may be read."""
 
     def versions(self) -> dict[str, str]:
         """The version of each named package, empty if it has none."""
@@ -58,7 +58,7 @@ def find_packages(names: str | Sequence[str]) -> Packages:
 
 
 def folder_of(package: str) -> str:
-    """The folder of a package by its whole name."""
+    """The folder of the package with this full name."""
     location = _location(package)
     if location is None:
         raise InvalidArgumentError(f"a contract names a package of Python files, got {package!r}")

@@ -54,7 +54,7 @@ class Pool:
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
 
     def attempt(self, job: Callable[[Pool], _Result]) -> _Result:
-        """Do a job that needs workers of this pool, once more if one dies under it; WorkerDiedError if another does."""
+        """Do a job that needs workers of this pool, once more if a worker dies; WorkerDiedError if another worker dies."""
         check_platform()  # before the job makes files in memory
         problem = ""
         for _ in range(_ATTEMPTS):
@@ -67,7 +67,7 @@ class Pool:
 
     @contextlib.contextmanager
     def worker(self) -> Iterator[Worker]:
-        """Lend a worker, waiting for one if all are lent; one that died meanwhile, or was left working, is not lent again.
+        """Lend a worker, waiting if all are lent; a worker that has died, or was left working, is not lent again.
 
         Raises:
             SandboxUnavailableError: If the system does not provide the requested isolation.
@@ -138,7 +138,7 @@ class Pool:
         """
         if self._isolation != "none" and self._entered is None:
             with self.worker():
-                pass  # it names them when it starts
+                pass  # the server names its layers when it starts
         return "+".join(self._entered or ()) or "none"
 
     def idle_pids(self) -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""Runs a program of Python in the sandbox for its output."""
+"""Runs a Python program in the sandbox for its output."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ class ProgramOutput:
     failure: str | None
     """None, or `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`."""
     exception: Mapping[str, object] | None
-    """Type, message, file and line of the exception that ended it, None if there was none."""
+    """Type, message, file and line of the exception that ended the program; None if there was none."""
     end: JobEnd
 
     @property
     def stderr(self) -> str:
-        """Its beginning and its end, where it is long."""
+        """The standard error; only its beginning and its end if it is long."""
         return self.excerpts.get("stderr", "")
 
     @property
@@ -61,12 +61,12 @@ def encode_program(files: Mapping[str, str], main: str, seed: str, **more: objec
         files: Source text by path.
         main: The path of the file to run; the others can be imported.
         seed: Seeds the program's `random`.
-        more: A `prelude`, which runs before the main file in its namespace, and what else a contract's program has.
+        more: A `prelude`, which runs before the main file in its namespace, and further fields of a contract's program.
     """
-    # The seed is a number, since each child would pay for deriving one from a string.
+    # The seed is a number, since deriving one from a string would take time in each child.
     number = zlib.crc32(seed.encode("utf-8", "surrogatepass"))
     content = {"files": dict(files), "main": main, "seed": number, **more}
-    # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+    # Not in ASCII: as escapes, two adjacent lone surrogates would be decoded as one character.
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
@@ -83,7 +83,7 @@ def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> Progra
 
 
 def _failure(end: JobEnd, output_full: bool) -> str | None:
-    """Say in which class a program by itself failed, None if it did not."""
+    """The class of failure of a program that ran by itself; None if it did not fail."""
     status = end.processes[SCRIPT.name].exit_code
     assert status is not None, "it has been reaped"
     if end.stopped or status == -signal.SIGXCPU:
@@ -103,12 +103,12 @@ def _exception(stderr: str) -> dict[str, object] | None:
 
 
 def excerpts(stdout: int, stderr: int) -> dict[str, str]:
-    """The beginning and the end of what a program wrote, where it wrote anything."""
+    """The beginning and the end of a program's standard output and standard error, if they are not empty."""
     return _texts({"stdout": _excerpt(stdout), "stderr": _excerpt(stderr)})
 
 
 def excerpts_of(stdout: bytes, stderr: bytes) -> dict[str, str]:
-    """The same of what has been read already."""
+    """The same as `excerpts`, from output that has been read already."""
     half = _EXCERPT // 2
     streams = {"stdout": stdout, "stderr": stderr}
     return _texts(
@@ -153,9 +153,9 @@ class ProgramRunner:
         """Run a program.
 
         Args:
-            program: Its text.
-            stdin: Its standard input.
-            seed: Seeds the program's `random`; equal programs with equal seeds write the same, but for the clock and addresses.
+            program: The program's text.
+            stdin: The program's standard input.
+            seed: Seeds the program's `random`; equal programs with equal seeds write the same, except for times and addresses.
             timeout_s: CPU seconds, and seconds of idleness, in place of the runner's own.
 
         Raises:
@@ -173,13 +173,13 @@ class ProgramRunner:
         """Start a program that goes on between questions.
 
         Args:
-            program: Its text.
+            program: The program's text.
             seed: Seeds the program's `random`.
-            timeout_s: CPU seconds over all its answers, in place of the runner's own.
+            timeout_s: CPU seconds over all answers of the program, in place of the runner's own.
 
         Raises:
             SandboxUnavailableError: If the system provides less isolation than requested.
-            ProgramEndedError: If the system can't keep it apart from others, or a fork server ends.
+            ProgramEndedError: If the system can't keep the program apart from others, or a fork server ends.
         """
         limits = self._sandbox.limits_within(timeout_s)
         encoded = encode_program({"solution.py": program}, "solution.py", seed)

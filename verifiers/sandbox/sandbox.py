@@ -1,4 +1,4 @@
-"""A sandbox: a pool of fork servers of one kind, and the limits of what runs on them."""
+"""A sandbox: a pool of fork servers of one kind, and the limits of the programs that run on them."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ class Sandbox:
             contract: The code that processes run; without a contract they are Python programs.
             timeout_s: CPU seconds of a process. A job may be idle for as long again.
             wall_s: Seconds of wall-clock time; the default is generous, so that results don't depend on the load.
-            memory_mib: Address space of a process.
-            output_mib: Maximum of each file that it writes.
-            max_threads: Maximum number of its threads.
+            memory_mib: Address space of a process, in MiB.
+            output_mib: Maximum size of each file that a process writes, in MiB.
+            max_threads: Maximum number of a process's threads.
             workers: Number of jobs that run at the same time, by default the number of CPUs of this process.
             isolation: One of `ISOLATIONS`.
             packages: Installed packages that programs may import, as a sequence of names or a comma-separated string.
@@ -72,7 +72,7 @@ class Sandbox:
         self.pool = Pool(self.workers, isolation, self.packages, contract)
 
     def limits_within(self, timeout_s: float | None) -> Limits:
-        """The limits of a program, with its own in place of the sandbox's `timeout_s` if it has one."""
+        """The limits of a program; its own `timeout_s`, if it has one, replaces the sandbox's."""
         if timeout_s is None:
             return self.limits
         wall_s = _wall_s(timeout_s) if self._wall_s is None else self._wall_s

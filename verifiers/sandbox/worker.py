@@ -19,7 +19,7 @@ from verifiers.sandbox.packages import Packages, folder_of
 _HOME = os.path.dirname(os.path.abspath(__file__))
 BOOT_FILE = os.path.join(_HOME, "boot.py")
 OWN_FOLDER = {"verifiers.sandbox": _HOME}
-"""The jail's own package, as `boot` takes it."""
+"""The jail's own package, in the form that `boot` takes."""
 _BOOT = """
 import fcntl, os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -50,7 +50,7 @@ class Worker:
     def __init__(self, isolation: str, packages: Packages, contract: Contract | None) -> None:
         """Start a fork server; WorkerDiedError if it ends before it is ready."""
         self.in_step = True
-        """Whether the server has answered every request; if not, its next answer belongs to an earlier one."""
+        """Whether the server has answered every request; if not, its next answer belongs to an earlier request."""
         with contextlib.ExitStack() as opened:
             self._control, theirs = map(opened.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             self._errors = opened.enter_context(os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb"))
@@ -81,8 +81,8 @@ class Worker:
     def keep(self, plan: Plan, files: Sequence[int], limits: Limits) -> bool:
         """Start a process that goes on after this call, until it ends or its first file, a pipe, is closed at the other end.
 
-        The only time limit on it is processor time. Returns False, without keeping a process, if processes can leave others
-        behind. Raises WorkerDiedError if there is no answer.
+        The only time limit on the process is processor time. Returns False, without keeping a process, if processes could leave
+        other processes behind. Raises WorkerDiedError if there is no answer.
         """
         answer = self._ask(encoded_request(plan, limits, kept=True), files, _GRACE_S)
         return bool(answer["processes"])

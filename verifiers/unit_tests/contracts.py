@@ -1,4 +1,4 @@
-"""The two contracts of tests: a process of their own, or one together with the program."""
+"""The two contracts of tests: they run in a separate process, or in one process together with the program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONTRACTS = (SEPARATE, TOGETHER)
 
 
 def contract_of(reference: object) -> str:
-    """The contract of tests, of their content as JSON, or of tests that are deferred."""
+    """The contract of a reference: tests, their content as JSON, or deferred tests."""
     tests = from_json(reference) if isinstance(reference, Mapping) else reference
     return TOGETHER if isinstance(tests, FunctionTests) and tests.together else SEPARATE
 
@@ -24,11 +24,11 @@ def with_contract(reference: object, contract: str) -> object:
     """The same tests under a contract.
 
     Args:
-        reference: Tests, their content as JSON, or tests that are deferred.
+        reference: Tests, their content as JSON, or deferred tests.
         contract: `"separate"` or `"together"`. A function `check` becomes a test file that calls it.
 
     Raises:
-        InvalidArgumentError: If there is no such contract, or tests of this kind do not run together with the program.
+        InvalidArgumentError: If there is no such contract, or tests of this kind can't run together with the program.
     """
     if contract not in CONTRACTS:
         raise InvalidArgumentError(f"a contract is {' or '.join(map(repr, CONTRACTS))}, got {contract!r}")
@@ -44,7 +44,7 @@ def with_contract(reference: object, contract: str) -> object:
         )
     name = (entry_point_steps(tests.entry_point) or [tests.entry_point])[
         0
-    ]  # the verifier refuses one that is not valid
+    ]  # the verifier refuses an invalid entry point
     test = (
         f"from solution import *\nfrom solution import {name}\n{tests.test}\n\n\n"
         f"def test_check():\n    check({tests.entry_point})\n"

@@ -1,11 +1,11 @@
 """Tests from the row formats of public data sets of programming problems.
 
 * `from_input_output`: the `input_output` column of APPS and TACO, also found in collections made from them: a JSON object
-  with `inputs`, `outputs` and, where a function is called, `fn_name`.
-* `from_test_list`: a list of `{"input", "output", ...}` in which each test says its kind, as in LiveCodeBench and DeepCoder.
-* `from_livecodebench`: a LiveCodeBench row, whose public and private tests are JSON of such lists, the private ones mostly
-  compressed, and whose metadata names the function.
-* `from_json`: any kind of tests as JSON has it, for references that come from files, commands and requests.
+  with `inputs`, `outputs` and, if a function is called, `fn_name`.
+* `from_test_list`: a list of `{"input", "output", ...}` in which each test names its kind, as in LiveCodeBench and DeepCoder.
+* `from_livecodebench`: a LiveCodeBench row. Its public and private tests are such lists as JSON, and most private tests are
+  compressed; its metadata names the function.
+* `from_json`: any kind of tests in the form of JSON, for references that come from files, commands and requests.
 
 Tests that no program could pass, or that any program would pass, are an error: no tests at all, tests of two kinds, a call
 without a function.
@@ -41,14 +41,14 @@ string datetime re typing collections heapq bisect copy decimal fractions statis
 sys json
 """
 _RECURSION = 50_000
-# Later imports override equal names; those of the builtins and of the modules themselves come last.
+# Later imports override equal names; the imports of the builtins and of the modules themselves come last.
 IMPORTS = (
     "".join(f"from {name} import *\n" for name in [*_MODULES.split(), "builtins"])
     + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\nsys.set_int_max_str_digits(0)\n"
 )
-"""Imports that run before programs, as on the sites that these problems come from, where a solution may use `List`, `Counter`
-or `inf` directly, recurse deeply, and read and print integers of any length. They cover what the harnesses of APPS and
-LiveCodeBench import from the standard library (`testing_util.py` of both)."""
+"""Imports that run before programs. On the sites that these problems come from, a solution may use `List`, `Counter` or `inf`
+without importing them, recurse deeply, and read and print integers of any length. The imports include everything that the
+harnesses of APPS and LiveCodeBench import from the standard library (`testing_util.py` of both)."""
 _MAX_TESTS_BYTES = 1 << 30
 _Case = TypeVar("_Case")
 _Made = TypeVar("_Made")
@@ -76,12 +76,13 @@ def from_input_output(
 
     Args:
         spec: The column's JSON, or its decoded content.
-        starter_code: The prompt's code. A completion continues it, or is a whole program that defines what it declares.
-        timeout_s: As for `StdioTests`; calls have the verifier's limit.
+        starter_code: The prompt's code. A completion continues this code, or is a whole program that defines what the code
+            declares.
+        timeout_s: CPU seconds for each case, as for `StdioTests`; calls have the verifier's limit.
 
     Raises:
-        InvalidArgumentError: If a key is missing, the numbers of inputs and outputs differ, there are none, or an input is of
-            the other kind.
+        InvalidArgumentError: If a key is missing, the numbers of inputs and outputs differ, there are no tests, or an input is
+            of the other kind.
     """
     content = _json(spec, "input_output") if isinstance(spec, str) else spec
     if not isinstance(content, Mapping) or not {"inputs", "outputs"} <= content.keys():
@@ -108,18 +109,18 @@ def from_input_output(
 def from_test_list(
     tests: Sequence[Any], *, metadata: object = None, timeout_s: float | None = None
 ) -> CallTests | StdioTests:
-    """Make tests from a list in which each says its kind. The program runs with `IMPORTS`.
+    """Make tests from a list in which each test names its kind. The program runs with `IMPORTS`.
 
     Args:
         tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default);
             `functional` for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list
             of its arguments and the function's name in `fn_name`.
-        metadata: The row's, as a mapping or its JSON, whose `func_name` is the function of `functional` tests that don't name
-            it in a `metadata` of their own.
-        timeout_s: As for `StdioTests`; calls have the verifier's limit.
+        metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` is the function of those `functional` tests
+            that name none in a `metadata` of their own.
+        timeout_s: CPU seconds for each case, as for `StdioTests`; calls have the verifier's limit.
 
     Raises:
-        InvalidArgumentError: If there are no tests, they are of several kinds, lack a key, or name no function.
+        InvalidArgumentError: If there are no tests, or the tests are of several kinds, lack a key, or name no function.
     """
     for test in tests:
         if not (isinstance(test, Mapping) and {"input", "output"} <= test.keys()):
@@ -144,16 +145,16 @@ def from_test_list(
 
 
 def from_json(value: object) -> Tests:
-    """Make tests of what JSON holds of them.
+    """Make tests from their form as JSON.
 
     Args:
-        value: A mapping with the fields of one kind of tests, by which that is found: `asserts` of `AssertTests`, `entry_point`
-            and `test` of `CheckTests`, `entry_point` and `cases` of `CallTests`, `cases` of `StdioTests`, `test` of
-            `FunctionTests`, with lists for tuples; one with `inputs` and `outputs`, as for `from_input_output`; or a list, as
-            for `from_test_list`.
+        value: A mapping with the fields of one kind of tests, with lists for tuples. The fields determine the kind: `asserts`
+            of `AssertTests`, `entry_point` and `test` of `CheckTests`, `entry_point` and `cases` of `CallTests`, `cases` of
+            `StdioTests`, `test` of `FunctionTests`. Or a mapping with `inputs` and `outputs`, as for `from_input_output`; or a
+            list, as for `from_test_list`.
 
     Raises:
-        InvalidArgumentError: If it is none of these.
+        InvalidArgumentError: If the value is none of these.
     """
     if isinstance(value, list):
         return from_test_list(value)
@@ -179,7 +180,7 @@ _KINDS_BY_FIELDS: tuple[tuple[frozenset[str], type[Tests]], ...] = (
 
 
 def _of_fields(cls: type[_Made], values: Mapping[str, Any]) -> _Made:
-    """A dataclass of its fields, with tuples for lists and cases of the kind that belongs to it."""
+    """Make a dataclass from its fields; lists become tuples, and cases become the class of cases that belongs to it."""
     types = {field.name: str(field.type) for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for name, value in values.items():
@@ -210,7 +211,7 @@ def _kind(test: Mapping[str, Any]) -> str:
 
 
 def _function(names: set[Any], key: str) -> str:
-    """The one function that all tests call."""
+    """The name of the function that all tests call."""
     if len(names) != 1 or not isinstance(name := next(iter(names)), str):
         raise InvalidArgumentError(
             f"functional tests need metadata with {key!r}, the same for all, got {', '.join(sorted(map(repr, names)))}"
@@ -231,14 +232,14 @@ def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallT
         private: Whether to add the private tests to the public ones.
 
     Raises:
-        InvalidArgumentError: If a column is missing or unreadable, or a functional test has no function's name.
+        InvalidArgumentError: If a column is missing or unreadable, or a functional test names no function.
     """
     tests = _tests_of(row, "public_test_cases") + (_tests_of(row, "private_test_cases") if private else [])
     return from_test_list(tests, metadata=row.get("metadata"))
 
 
 def _mapping(metadata: object) -> Mapping[str, Any]:
-    """Metadata, which may be JSON or missing."""
+    """Metadata as a mapping; they may be given as JSON, or be missing."""
     content = _json(metadata, "metadata") if isinstance(metadata, str) and metadata else metadata or {}
     if not isinstance(content, Mapping):
         raise InvalidArgumentError(f"metadata must be an object, got {_shown(metadata)}")

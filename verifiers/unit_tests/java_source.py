@@ -1,26 +1,27 @@
-"""The classes of a Java program: the one that names its file, and the one that is run."""
+"""The class that names the file of a Java program, and the class that is run."""
 
 from __future__ import annotations
 
 import re
 
-# No pattern may backtrack: what is not closed ends with the text.
+# No pattern may backtrack: an unclosed comment or string ends with the text.
 _NO_CODE = re.compile(
     r"//[^\n]*+|/\*.*?(?:\*/|\Z)|\"\"\"(?:\\.|[^\\])*?(?:\"\"\"|\Z)|\"(?:\\.|[^\"\\\n])*+\"?|'(?:\\.|[^'\\\n])*+'?",
     re.DOTALL,
 )
-"""Comments, texts and characters."""
+"""Matches comments, strings and characters."""
 _TYPE = re.compile(r"\b(?:class|interface|enum|record)\s+(\w+)")
 _MAIN = re.compile(r"\bvoid\s+main\s*\(")
 _PACKAGE = re.compile(r"\s*package\s+([\w.]+)\s*")
 _LONGEST = 100
-"""Characters of a name; a file's has at most 255 bytes."""
+"""Maximum number of characters of a name; a file's name has at most 255 bytes."""
 
 
 def java_names(source: str) -> tuple[str, str]:
-    """The name of a program's file, without its end, and the whole name of the class that is run.
+    """The name of a program's file, without its suffix, and the qualified name of the class that is run.
 
-    The file has the name of the public type. The class that is run has a `main`: that type, else `Main`, else the first.
+    The file has the name of the public type. The class that is run has a `main` method: it is the public type, else `Main`,
+    else the first such class.
     """
     package, public, types, mains, depth = "", "", [], [], 0
     parts = re.split(r"([{};])", _NO_CODE.sub(" ", source))

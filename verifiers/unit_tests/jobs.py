@@ -51,7 +51,7 @@ CONTRACT = Contract(
     prepare=f"{_IN_JAIL}.packages:register",
     sample=f"{_IN_JAIL}.program:run_sample",
 )
-"""The two processes of a job, of which that of the tests may serve several."""
+"""The two processes of a job; the process of the tests may serve several jobs."""
 _PLAN = Plan(
     ("stdin", "stdout", "stderr", "source", "tests", "report"),
     (
@@ -76,9 +76,9 @@ class Job:
     every_case: bool
     """Whether to continue after a case that failed."""
     commands: CommandRunner
-    """Runs programs in other languages than Python."""
+    """Runs programs in languages other than Python."""
     packages: Collection[str]
-    """Modules that can be imported: arrays may be sent if NumPy is one of them, frames if pandas is."""
+    """Modules that can be imported; arrays may be sent if NumPy is one of them."""
 
     def run(self, pool: Pool) -> JobResult:
         """Run the program on a worker, which is lent only while the program and its tests run.
@@ -86,7 +86,7 @@ class Job:
         Raises:
             WorkerDiedError: If the worker's server ended, or the tests' process was killed.
             InvalidArgumentError: If the tests contain values that can't be sent to a program.
-            LaunchError: If a program in another language could not be run, whatever it does.
+            LaunchError: If a program in another language could not be started, for a reason outside the program.
         """
         return self._run_script(pool, self.tests) if isinstance(self.tests, StdioTests) else self._run_tested(pool)
 
@@ -175,12 +175,12 @@ class Job:
 
 
 def _encoded(content: object) -> bytes:
-    # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+    # Not in ASCII: as escapes, two adjacent lone surrogates would be decoded as one character.
     return json.dumps(content, ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 
 def _plain(value: object, *, packages: Collection[str]) -> Wire:
-    """Encode one value of a call case, separately, so that values share nothing."""
+    """Encode one value of a call case separately from the others, so that the values share nothing."""
     opaque = None
     if "numpy" in packages:
         from verifiers.unit_tests.separate import arrays
@@ -231,7 +231,7 @@ def _case_detail(case: Mapping[str, Any]) -> dict[str, object]:
 
 
 def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: JobEnd) -> tuple[str | None, str]:
-    """The class of failure, or None, and a reason or nothing; WorkerDiedError if the tests' process was killed from outside."""
+    """The class of failure or None, and a reason or ""; WorkerDiedError if the tests' process was killed from outside."""
     if ended.stopped == "cpu":
         return "timeout", "CPU time limit"
     if ended.stopped:
@@ -243,7 +243,7 @@ def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: 
         # Data crashed the interpreter, and the program can influence the data.
         return "crash", f"the process that runs the tests was ended by signal {-tests_exit}"
     if not end:
-        # The program may have led them to it.
+        # The program may have led the tests to end their process.
         return "unsupported", f"the tests end their process, with status {tests_exit}"
     if end.get("failure") == "exit":
         assert program_exit is not None, "it has been reaped"
@@ -256,7 +256,7 @@ def _failure(cases: Sequence[Mapping[str, Any]], end: Mapping[str, Any], ended: 
 
 
 def _exit_failure(status: int) -> tuple[str, str]:
-    """Classify the early end of a program by its exit status, negative for a signal."""
+    """Classify the early end of a program by its exit status, which is negative for a signal."""
     if status == -signal.SIGXCPU:
         return "timeout", "CPU time limit"
     if status == -MEMORY:

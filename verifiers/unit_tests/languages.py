@@ -1,4 +1,4 @@
-"""The languages besides Python of programs that read standard input: how they are compiled and run, by `languages.toml`."""
+"""Languages other than Python, for programs that read standard input; `languages.toml` says how they are compiled and run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ from verifiers.unit_tests.java_source import java_names
 
 _QUERY_S = 60.0
 _FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
-"""Of a compiler."""
+"""Limits for a compiler: MiB and number of files in its folder, and number of processes."""
 _KEPT_MIB = 64
-"""Most that a compiler may leave: this process holds it, and each case has a copy."""
+"""Maximum size of the files that a compiler leaves; this process holds them, and each case gets a copy."""
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
 _LONGEST_PATH = 1000
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
@@ -45,33 +45,33 @@ _NO_RUN = JobEnd(None, 0.0, {"command": ProcessEnd(None, 0.0, 0)})
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A row of the table. `{home}`, `{name}`, `{main}` and `{memory_mib}` in its texts stand for what is known later."""
+    """A row of the table. `{home}`, `{name}`, `{main}` and `{memory_mib}` in its texts are filled in later."""
 
     key: str
-    """Its name in `StdioTests.languages`."""
+    """The name of the language in `StdioTests.languages`."""
     title: str
     tags: Sequence[str]
-    """Labels of code blocks, in small letters."""
+    """Labels of code blocks, in lower case."""
     program: str
     """The program by which the installation is found."""
     package: str
-    """Debian's packages that have it."""
+    """The Debian packages that contain the program."""
     file: str
     """The path of the source."""
     run: Sequence[str]
     """The command of each case."""
     home: Sequence[str] = ()
-    """A command that says where the installation is; by default it is the folder of the program's own, `bin`."""
+    """A command that prints the folder of the installation; by default, it is the parent of the program's folder, `bin`."""
     compile: Sequence[str] = ()
     keeps: Sequence[str] = ()
-    """The files, or folders of them, that the compiler leaves for the cases."""
+    """The files, or folders of files, that the compiler leaves for the cases."""
     readable: Sequence[str] = ()
-    """Patterns of paths besides those of the installation and the system."""
+    """Patterns of readable paths besides the installation's and the system's."""
     environment: Mapping[str, str] | None = None
     time_factor: float = 1.0
     """The CPU seconds of a case are multiplied by this, as judges do for languages that are slow or start slowly."""
     more_memory_mib: int = 0
-    """Memory of the language's own, besides the program's."""
+    """Memory that the language itself needs, in addition to the program's."""
     processes: int = 0
     """Number of processes that a program may start."""
     folder_mib: int = 0
@@ -86,7 +86,7 @@ def languages() -> Mapping[str, Language]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """The language of each label of a code block, where a program is in one of these languages."""
+    """The language of each label of a code block, for programs in one of these languages."""
     return {tag: name for name in names for tag in ((PYTHON,) if name == PYTHON else languages()[name].tags)}
 
 
@@ -95,7 +95,7 @@ def check_languages(names: Sequence[str]) -> None:
 
     Raises:
         InvalidArgumentError: If there is no such language.
-        MissingDependencyError: If one is not installed.
+        MissingDependencyError: If a language is not installed.
     """
     if not names or len({*names}) < len(names):
         raise InvalidArgumentError(f"languages holds at least one language, each once, got {tuple(names)!r}")
@@ -141,7 +141,7 @@ def _failure(finished: Finished) -> str | None:
 
 
 def language_title(name: str) -> str:
-    """The name of a language in texts."""
+    """The name of a language for use in texts."""
     return "Python" if name == PYTHON else languages()[name].title
 
 
@@ -161,19 +161,19 @@ class Executable:
     language: Language
     files: Mapping[str, bytes]
     limits: Limits
-    """The problem's; the language's factors are not applied yet."""
+    """The limits of the problem, before the language's factors are applied."""
     runner: CommandRunner
     name: str
-    """The name of its file, where that depends on the source."""
+    """The name of the program's file, if the name depends on the source."""
     main: str
-    """The name of what is run, where that does."""
+    """The name of the class that is run, if it depends on the source."""
 
     @classmethod
     def of(cls, source: str, name: str, files: Mapping[str, str], limits: Limits, runner: CommandRunner) -> Executable:
-        """Compile a program, where its language is compiled.
+        """Make a program ready to run; compile it if its language is a compiled one.
 
         Raises:
-            CompileError: If it does not compile.
+            CompileError: If the program does not compile.
             LaunchError, SandboxUnavailableError: As for `CommandRunner`.
         """
         language = languages()[name]
@@ -190,7 +190,7 @@ class Executable:
             raise CompileError("timeout" if timed_out else "syntax_error", finished)
         if sum(map(len, finished.written.values())) > _KEPT_MIB << 20:
             raise CompileError("output_limit", finished)
-        # A longer path may be none in another folder.
+        # A longer path may be invalid in another folder.
         return replace(
             program, files={path: one for path, one in finished.written.items() if len(path) < _LONGEST_PATH}
         )
@@ -215,7 +215,9 @@ class Executable:
             finished = self.runner(replace(command, stdin=stdin.encode("utf-8", "surrogatepass"), **room), limits)
         except NotExecutableError:
             if language.compile and "{home}" not in language.run[0]:
-                return ProgramOutput("", {}, "exit", None, _NO_RUN)  # the compiler was led to make something else
+                return ProgramOutput(
+                    "", {}, "exit", None, _NO_RUN
+                )  # the program led the compiler to make something else
             raise
         return ProgramOutput(
             finished.stdout.decode(errors="replace"), streams(finished), _failure(finished), None, finished.end

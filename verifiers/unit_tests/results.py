@@ -1,4 +1,4 @@
-"""The result of running one program, and what makes it."""
+"""The result of running one program, and functions that help to make it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class JobResult:
     failure: str | None
     """The class of the first failure, None if every case passed."""
     errored: bool
-    """Whether the tests are broken or need something unsupported whatever the program does, so that it can't be judged."""
+    """Whether the tests are broken or need something unsupported, whatever the program does, so that it can't be judged."""
     passed: int
     total: int
     detail: Mapping[str, object]
@@ -24,7 +24,7 @@ class JobResult:
 
 
 def without_surrogates(value: Any) -> Any:
-    """Plain data with lone surrogates escaped, which a program may have in messages and names and UTF-8 can't encode."""
+    """Escape lone surrogates in plain data: a program's messages and names may contain them, and UTF-8 can't encode them."""
     if isinstance(value, str):
         return value if value.isascii() else value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, list):
@@ -40,5 +40,5 @@ def process_of(end: JobEnd) -> ProcessEnd:
 
 
 def cost_of(end: JobEnd, program: ProcessEnd) -> dict[str, float]:
-    """The cost of a job, of which one process is the program's."""
+    """The cost of a job, given how the job and the program's process ended."""
     return {"seconds": end.seconds, "cpu_seconds": program.cpu_s, "bytes": float(program.memory_bytes)}

@@ -19,7 +19,7 @@ _WORD = re.compile(r"[+-]?(inf|nan)", re.IGNORECASE)
 def matches(output: str, expected: str, comparison: str, tolerance: float | None) -> bool:
     """Whether an output is correct: equal by tokens or by lines, with numbers within a tolerance if one is given.
 
-    Two integers must be equal: the tolerance is for rounding. Infinity equals itself alone, and NaN equals NaN.
+    Two integers must be equal: the tolerance is for rounding. Infinity equals only itself, and NaN equals NaN.
     """
     split = _SPLITTERS[comparison]
     actual, wanted = split(output), split(expected)
@@ -59,7 +59,7 @@ def _close(actual: str, wanted: str, tolerance: float) -> bool:
     if _WORD.fullmatch(actual) or _WORD.fullmatch(wanted):
         both = bool(_WORD.fullmatch(actual) and _WORD.fullmatch(wanted))
         return both and (one == other or (math.isnan(one) and math.isnan(other)))
-    # To floats, numbers past their range would all be the same infinity.
+    # As floats, numbers beyond the range of floats would all be the same infinity.
     return _close_exactly(Fraction(actual), Fraction(wanted), Fraction(tolerance))
 
 

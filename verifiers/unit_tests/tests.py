@@ -16,10 +16,10 @@ from verifiers.unit_tests.extraction.extraction import PYTHON, announced
 
 
 class _Checked:
-    """A dataclass whose fields hold what they say.
+    """A dataclass whose fields are checked against their types.
 
     Raises:
-        InvalidArgumentError: If a field is made of something else.
+        InvalidArgumentError: If the value of a field has another type.
     """
 
     __slots__ = ()
@@ -37,9 +37,9 @@ class CheckTests(_Checked):
     test: str
     """Source that defines `check`; it may use what `prefix` defines."""
     prefix: str = ""
-    """The prompt's code. A completion continues it, or is a whole program that may use its imports and helpers."""
+    """The prompt's code. A completion continues it, or is a whole program that may use the imports and helpers of this code."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Source by path, such as `{"data/primes.py": ...}`, of which program and tests each import their own copy."""
+    """Source by path, such as `{"data/primes.py": ...}`; program and tests each import their own copy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +51,12 @@ class AssertTests(_Checked):
     setup: str = ""
     """Source that runs after the program and before the asserts, and may use what the program defines."""
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     entry_points: tuple[str, ...] = ()
-    """Names of functions under test that hide a builtin; detected where they are the only candidates. The last one is that
-    which `prefix` declares, by default its last function."""
+    """Names of functions under test that hide a builtin; they are detected if they are the only candidates. The last name is
+    the function that `prefix` declares, by default the last function in `prefix`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +76,13 @@ class CallTests(_Checked):
     """
 
     entry_point: str
-    """The function under test; if there is none of that name, a method of class `Solution`, of which each case makes an
-    instance; or an expression for it: `"Solution().solve"`."""
+    """The function under test, or an expression for it: `"Solution().solve"`. If there is no function of that name, it is a
+    method of the class `Solution`, of which each case makes an instance."""
     cases: tuple[CallCase, ...]
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
     tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for floats, also inside lists, tuples and dicts; two integers must still be
     equal."""
@@ -91,7 +91,7 @@ class CallTests(_Checked):
     wrapped_outputs: bool = False
     """Whether an expected list of one item also means that item, for data in which each output is a list of outputs."""
     prelude: str = ""
-    """Source, such as imports, that runs before the program and defines names for it. The tests don't see them."""
+    """Source, such as imports, that runs before the program and defines names for it. The tests don't see these names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class StdioCase(_Checked):
     stdin: str
     expected: str
     alternatives: tuple[str, ...] = ()
-    """Other outputs that are as good, for problems with several right answers."""
+    """Other right outputs, for problems with several right answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,16 @@ class StdioTests(_Checked):
     tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for tokens that are numbers; two integers must still be equal."""
     comparison: str = "tokens"
-    """`"tokens"` ignores the kind and amount of white space, `"lines"` only that at line ends, and empty lines at the end."""
+    """`"tokens"` ignores the kind and amount of white space; `"lines"` ignores it at line ends, and final empty lines."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, which the program may import."""
     prelude: str = ""
-    """As for `CallTests`."""
+    """Source that runs before the program, as for `CallTests`."""
     timeout_s: Annotated[float | None, Above(0)] = None
-    """CPU seconds for each case, where the problem sets a limit of its own; None for the verifier's."""
+    """CPU seconds for each case, if the problem sets its own limit; None uses the verifier's limit."""
     languages: tuple[str, ...] = (PYTHON,)
-    """Languages that the program may be in: `"python"`, `"c"`, `"cpp"`, `"java"`, `"javascript"`, `"go"`, `"rust"`, `"bash"`.
-    The label of its block decides; without a label it is the first. `prelude` is for Python alone."""
+    """Languages in which the program may be: `"python"`, `"c"`, `"cpp"`, `"java"`, `"javascript"`, `"go"`, `"rust"`, `"bash"`.
+    The label of the program's block decides; without a label, the first language is used. `prelude` is only for Python."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,11 +139,11 @@ class FunctionTests(_Checked):
     module: str = "solution"
     """The name under which the test file imports the program, or the program's main file."""
     prefix: str = ""
-    """As for `CheckTests`."""
+    """The prompt's code, as for `CheckTests`."""
     entry_point: str = ""
-    """The function that `prefix` declares, by default its last one."""
+    """The function that `prefix` declares, by default the last function in `prefix`."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """As for `CheckTests`."""
+    """Source by path, as for `CheckTests`."""
     modules: tuple[str, ...] = ()
     """Other modules of a program of several files that the test file imports."""
     together: bool = False
@@ -151,8 +151,8 @@ class FunctionTests(_Checked):
     verdict. A verifier refuses such tests unless it has `allow_together=True`."""
 
     def __post_init__(self) -> None:
-        """Refuse names under which the test file would import something else than the program."""
-        # Without arguments, `super` finds no class with slots.
+        """Refuse names under which the test file would import something other than the program."""
+        # Without arguments, `super` fails in a dataclass with slots.
         super(FunctionTests, self).__post_init__()
         for name in (self.module, *self.modules):
             if name.partition(".")[0] in _TAKEN:
@@ -166,7 +166,7 @@ _CALLED = re.compile(r"(?<![\w.])([A-Za-z_]\w*)(?=\s*\()")
 
 
 def needed_names(tests: Tests) -> frozenset[str]:
-    """The names that tests need of a program: the function under test, or what asserts call; none for standard output."""
+    """The names that tests need from a program: the function under test, or what asserts call; none for standard output."""
     if isinstance(tests, StdioTests):
         return frozenset()
     if isinstance(tests, AssertTests):
@@ -178,7 +178,7 @@ def needed_names(tests: Tests) -> frozenset[str]:
 
 
 _TAKEN = sys.stdlib_module_names | {"pytest", "tests"}
-"""Modules that the process of the tests has."""
+"""Modules that the process of the tests has itself."""
 
 
 Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests
@@ -186,12 +186,12 @@ Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests
 
 @runtime_checkable
 class DeferredTests(Protocol):
-    """Tests that are read and decoded only when a program is judged, since those of some problems are megabytes."""
+    """Tests that are read and decoded only when a program is judged, since the tests of some problems take megabytes."""
 
     def load(self) -> Tests:
         """Make the tests; they are forgotten after the verdict.
 
         Raises:
-            RLVRError: If they can't be made. The verdict is then a `VERIFIER_ERROR` with that cause.
+            RLVRError: If the tests can't be made. The verdict is then a `VERIFIER_ERROR` with that cause.
         """
         ...

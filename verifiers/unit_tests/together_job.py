@@ -1,4 +1,4 @@
-"""Runs a program and its test file in one process of the jail, by pytest itself, and reads what it reports."""
+"""Has pytest itself run a program and its test file in one process of the jail, and reads pytest's report."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ _FILES = ("stdin", "stdout", "stderr", "request", "answer", "results")
 _PLAN = Plan(_FILES, ((_ROLE.name, _FILES),))
 _TEST_FILE = "test_file.py"
 _PROGRAMS = ("/bin", "/usr/bin")
-"""Which a test file may start."""
+"""Folders of the programs that a test file may start."""
 _COMMAND = Command((), folder_mib=64, folder_files=1024, processes=32)
 _MOST_TESTS, _MOST_LINES, _MOST_INSPECTIONS = 10_000, 100_000, 256
 _TEXT = 2000
 _BEFORE_TESTS = (3, 4)
-"""Statuses of pytest: an error outside of tests, such as `sys.exit()`, and one in a `conftest.py`."""
+"""Statuses of pytest for an error outside of tests, such as `sys.exit()`, and for an error in a `conftest.py`."""
 _SAME = "import importlib, sys\nsys.modules[__name__] = importlib.import_module({!r})\n"
 """A file that gives a module a second name."""
 _DEFINING = ("NameError", "exec(", "eval(", "globals(", "builtins")
@@ -60,7 +60,7 @@ _ALWAYS = frozenset({*dir(builtins), "__builtins__", "__file__"})
 
 
 def packages_with_pytest(packages: str | Sequence[str]) -> Packages:
-    """The packages that a server needs.
+    """The packages that a server needs: pytest and the given ones.
 
     Raises:
         MissingDependencyError: If pytest is not installed.
@@ -75,7 +75,7 @@ def packages_with_pytest(packages: str | Sequence[str]) -> Packages:
 
 
 def pool_of(size: int, packages: Packages) -> Pool:
-    """Fork servers that have loaded pytest and the packages; they are in no jail, each of their children enters one."""
+    """Fork servers that have loaded pytest and the packages; they are not in a jail, but each of their children enters one."""
     return Pool(size, "none", packages, _CONTRACT)
 
 
@@ -109,7 +109,7 @@ class TogetherJob:
         return found if isinstance(found, JobResult) else _result(self._run(pool, self._files()), found)
 
     def _inspect(self, pool: Pool, key: object) -> JobResult | Mapping[str, str]:
-        """Collect the tests with a file in the program's place from which any name can be imported."""
+        """Collect the tests while a file from which any name can be imported replaces the program."""
         tests, modules = self.tests, (self.tests.module, *self.tests.modules)
         absent = (Path(__file__).parent / "together" / "absent.py").read_text(encoding="utf-8")
         content = {**tests.files, **{_path_of(name): absent for name in modules}, _TEST_FILE: tests.test}
@@ -122,7 +122,7 @@ class TogetherJob:
         broken = broken or _undefined(tests.test)
         detail = {"cases": (), "tests": "together", "reason": clean(broken), **run.streams}
         found = JobResult("broken_test", True, 0, 0, detail, {}) if broken else expected
-        if not run.end.stopped:  # another time it need not be
+        if not run.end.stopped:  # in another run it need not be
             self.inspections[key] = found
         return found
 
@@ -149,7 +149,7 @@ class TogetherJob:
         path = program.path or own
         files = {name: source for name, source in program.others.items() if not name.endswith("conftest.py")}
         main = {path: text}
-        # One module under the completion's name and the tests'. In a folder it may import its neighbours by relative names.
+        # One module under two names, the completion's and the tests'. In a folder it may import neighbours by relative names.
         if module_name(path) != tests.module and "/" in path and path not in tests.files:
             main[own] = _SAME.format(module_name(path))
         elif module_name(path) != tests.module:
@@ -172,14 +172,14 @@ def _path_of(module: str) -> str:
 
 
 def _undefined(test: str) -> str:
-    """An error about names that nothing defines; empty for a file that may define or expect names as it runs."""
+    """An error about names that nothing defines; empty if a file may define or expect names while it runs."""
     hidden = "*" in imports.imported(test) or any(word in test for word in _DEFINING)
     undefined = () if hidden else names.free_names([test]) - _ALWAYS
     return f"names that nothing defines: {', '.join(sorted(undefined))}" if undefined else ""
 
 
 def _unusable(run: _Run, told: Mapping[str, Any], left_out: int) -> str:
-    """Why a test file from which no error was reported is none all the same; empty if it is one."""
+    """Why a test file can't be used although it reported no error; empty if it can be used."""
     status, total = told.get("status"), told.get("total", 0)
     if status is None:
         return f"the test file ends pytest when it is imported: {run.end.stopped or run.status}"
@@ -191,7 +191,7 @@ def _unusable(run: _Run, told: Mapping[str, Any], left_out: int) -> str:
 
 
 def _lines(results: bytes) -> list[dict[str, Any]] | None:
-    """The lines that are what the reporter writes; a program can write others. None if they are too many."""
+    """The lines in the reporter's form, since a program can write others; None if there are too many lines."""
     if len(results) >= MAX_REPORT or results.count(b"\n") > _MOST_LINES:
         return None
     lines = []
@@ -226,7 +226,7 @@ _OF_THE_WHOLE = frozenset({"exit", "crash", "replaced"})
 def _failure(
     run: _Run, lines: Sequence[Mapping[str, Any]], cases: Sequence[Mapping[str, object]], is_full: bool
 ) -> tuple[str | None, str]:
-    """The class of failure, or None, and a reason or nothing."""
+    """The class of failure or None, and its reason or an empty text."""
     status, end = run.status, run.end
     if end.stopped:
         return ("memory" if end.stopped == "memory" else "timeout"), f"{end.stopped} limit"
@@ -250,7 +250,7 @@ def _failure(
 
 
 def _case(name: str, phases: Sequence[Mapping[str, Any]], expected: str | None) -> dict[str, object]:
-    """A test, which has passed if each of its phases has, or has failed as was expected, and all are named."""
+    """The result of a test. It has passed if all phases were reported, and each has passed or has failed as expected."""
     fine = ("passed", *{RAISES: ("expected",), FAILS: ("expected", "called off")}.get(expected or "", ()))
     worst = next((phase for phase in phases if phase.get("outcome") not in fine), None)
     whens = {str(phase.get("when")) for phase in phases}
@@ -280,5 +280,5 @@ def _is_flat(value: object) -> bool:
 
 
 def _plain(text: object) -> str:
-    """A text of a report, in which a program may have written anything."""
+    """A text from a report; a program may have written anything there."""
     return str(without_surrogates(clean(str(text)[:_TEXT])))

@@ -42,7 +42,7 @@ from verifiers.unit_tests.tests import (
 from verifiers.unit_tests.together_job import TogetherJob, packages_with_pytest, pool_of
 
 _CHECKED = 1000
-"""Number of problems that are looked at for what has to be installed."""
+"""Number of problems that are checked for requirements that must be installed."""
 _REFUSED = (
     "the tests of problem {problem!r} run together with the program, which can forge their verdict: a policy that is trained "
     "on it learns to. To judge them all the same, pass allow_together=True (`--verifier-args allow_together=True`), or leave "
@@ -54,14 +54,14 @@ class UnitTestVerifier:
     """Scores a completion by running its program, of one file or several, against unit tests in a sandbox.
 
     `Problem.reference` is a `CheckTests`, `AssertTests`, `CallTests`, `FunctionTests` or `StdioTests`, or a `DeferredTests`
-    that makes one of these for each verdict. The score is 1 if
-    every case passes and else 0; with partial credit it is the share of cases that pass, as a `SCORED` verdict.
+    that makes one of these for each verdict. The score is 1 if every case passes, else 0; with partial credit it is the share
+    of cases that pass, in a `SCORED` verdict.
 
     The verdict's `detail` holds `failure` (None, `wrong_answer`, `exception`, `syntax_error`, `timeout`, `memory`,
     `output_limit`, `forbidden`, `exit`, `crash`, `protocol`, `unsupported`, `no_program`), `passed` and `total`, `cases`,
-    `exception`, excerpts of `stdout` and `stderr`, and `isolation` (`unknown` where no server could be started); where the
-    tests are broken or need something unsupported, the outcome is `VERIFIER_ERROR` and `reason` says why; `packages` holds the
-    versions of the requested packages. The verdict's `cost` holds `seconds`, `cpu_seconds` and `bytes`.
+    `exception`, excerpts of `stdout` and `stderr`, `isolation` (`unknown` if no server could be started), and `packages`, the
+    versions of the requested packages. If the tests are broken or need something unsupported, the outcome is `VERIFIER_ERROR`,
+    and `reason` says why. The verdict's `cost` holds `seconds`, `cpu_seconds` and `bytes`.
 
     The sandbox does not protect against side channels, against programs that have memorised the tests' inputs, or against
     bugs in the kernel; `docs/sandbox.md` says what each layer stops.
@@ -111,10 +111,10 @@ class UnitTestVerifier:
                 a sequence of names or a comma-separated string. Name modules that are slow to import (`"scipy.stats"`), which
                 are then loaded once. Programs and tests can exchange NumPy arrays and scalars.
             thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
-            allow_together: Whether to judge tests that run together with the program, which can forge their verdict: for
-                evaluation, and for training only by programs that do not look for it.
-            languages: Languages that problems need besides Python: a sequence, or text with commas between them. One that is
-                not installed is an error at once.
+            allow_together: Whether to judge tests that run together with the program. The program can forge their verdict, so
+                use this for evaluation, and for training only if the programs do not try to forge it.
+            languages: Languages that problems need besides Python: a sequence, or text with commas between them. A language
+                that is not installed is an error at once.
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
@@ -146,12 +146,12 @@ class UnitTestVerifier:
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Run one completion's program against its problem's tests.
 
-        The reference is a kind of tests, deferred tests, or what `from_json` makes tests of.
+        The reference is one of the kinds of tests, deferred tests, or a value that `from_json` reads.
 
         Raises:
             SandboxUnavailableError: If the system provides less isolation than requested.
             VerifierContractError: If the problem's reference is none of these kinds of tests.
-            InvalidArgumentError: If the completion is no text, the tests contain values that can't be sent to a program, or a
+            InvalidArgumentError: If the completion is not text, the tests contain values that can't be sent to a program, or a
                 package can't be loaded.
             MissingDependencyError: If a language of the tests is not installed.
         """
@@ -164,7 +164,7 @@ class UnitTestVerifier:
             deferred = isinstance(problem.reference, DeferredTests | Mapping | list)
             if not deferred or isinstance(error, MissingDependencyError):
                 raise
-            # One row that can't be read is no reason to judge none of a batch.
+            # One row that can't be read must not stop the judging of a batch.
             return verifier_error(error)
         if isinstance(tests, FunctionTests) and tests.together and not self.allow_together:
             raise InvalidArgumentError(_REFUSED.format(problem=problem.id))
@@ -191,13 +191,13 @@ class UnitTestVerifier:
         return extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
 
     def check_installed(self, problems: Problems) -> None:
-        """Check that what the tests of problems need is installed, before any program is judged.
+        """Check, before any program is judged, that everything is installed that the tests of problems need.
 
         Args:
-            problems: Problems, of which the first 1,000 are looked at; deferred tests are read of the first one alone.
+            problems: The problems; the first 1,000 are checked. Deferred tests are read only for the first problem.
 
         Raises:
-            MissingDependencyError: If a language of the tests, or pytest where it runs them, is not installed.
+            MissingDependencyError: If a language of the tests is not installed, or pytest if it runs them.
         """
         for index in range(min(len(problems), _CHECKED)):
             problem = problems[index]
@@ -208,7 +208,7 @@ class UnitTestVerifier:
             except MissingDependencyError:
                 raise
             except RLVRError:
-                continue  # its own verdict says so
+                continue  # the problem's own verdict shows the error
             if isinstance(tests, FunctionTests) and tests.together:
                 _ = self._whole
 
@@ -225,7 +225,7 @@ class UnitTestVerifier:
 
     @functools.cached_property
     def _whole(self) -> tuple[Pool, Packages, dict[object, JobResult | Mapping[str, str]]]:
-        """The fork servers for tests that run together with the program, their packages, and what was found of tests."""
+        """The fork servers for tests that run together with the program, their packages, and the results of inspections."""
         packages = packages_with_pytest(self._requested_packages)
         return pool_of(self._sandbox.workers, packages), packages, {}
 
@@ -288,8 +288,8 @@ def _tests_of(problem: Problem) -> Tests:
     """The tests of a problem, made if they were deferred.
 
     Raises:
-        VerifierContractError: If its reference is no kind of tests.
-        InvalidArgumentError: If no program could pass them, or be run on them.
+        VerifierContractError: If the problem's reference is not one of the kinds of tests.
+        InvalidArgumentError: If no program could pass the tests, or be run on them.
         RLVRError: If deferred tests can't be made.
     """
     reference = problem.reference

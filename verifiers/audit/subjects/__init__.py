@@ -1,4 +1,4 @@
-"""Drawn problems by subject: those of mathematics, and those of the other fields."""
+"""Drawn problems by subject, for mathematics and for the other fields."""
 
 # The modules that fill the table of subjects.
 from verifiers.audit.subjects import expressions as expressions, numbers as numbers, sets as sets

@@ -1,4 +1,4 @@
-"""JSON: a schema of a few drawn properties, documents that fit it in several spellings, and others that break one rule."""
+"""JSON: a schema of a few drawn properties, documents that fit it in several spellings, and documents that break one rule."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Values = tuple[Any, ...]
 
 
 def _properties(rng: random.Random) -> dict[str, tuple[dict[str, Any], Values, Values]]:
-    """By name a property's schema, values that fit it, and values that don't."""
+    """For the name of each property: its schema, values that fit the schema, and values that don't."""
     low, size = rng.randint(-9, 9), rng.randint(2, 5)
     high = low + rng.randint(2, 9)
     whole, word = {"type": "integer"}, {"type": "string"}

@@ -1,8 +1,8 @@
 r"""Mathematical problems with golds that are known by construction: numbers, expressions, sets, intervals, families, words.
 
-Each subject draws a problem and knows its value. Right rewritings and near misses are written from the value, and not from the
-gold's text, as `verifiers.audit.transformations` does with golds of data sets. Labels hold by mathematics: what graders may
-decide differently (units left out, roundings, brackets) is not here.
+Each subject draws a problem and knows its value. Right rewritings and near misses are written from the value;
+`verifiers.audit.transformations`, in contrast, starts from the text of a data set's gold. Labels follow from mathematics:
+variations that graders may judge differently (units left out, roundings, brackets) are excluded.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Drawn:
     right: tuple[str, ...]
     wrong: tuple[str, ...]
     single: bool = True
-    """Whether the gold is one value, so that `A or B` is a hedge and no set."""
+    """Whether the gold is one value, so that `A or B` is a hedge rather than a set."""
 
 
 Subject = Callable[[random.Random], Drawn]
@@ -36,7 +36,7 @@ def subject(draw: Subject) -> Subject:
 
 
 def not_zero(rng: random.Random, bound: int) -> int:
-    """An integer from -bound to bound without 0."""
+    """An integer from -bound to bound, except 0."""
     return rng.choice([-1, 1]) * rng.randint(1, bound)
 
 

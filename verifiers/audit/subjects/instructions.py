@@ -1,4 +1,4 @@
-"""Instructions of IFEval: responses that follow one by construction, and others that fail it by the least."""
+"""Instructions of IFEval: responses that follow an instruction by construction, and responses that narrowly fail it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORDS = (
 
 
 def _instructions(rng: random.Random) -> dict[str, tuple[str, dict[str, object], Sequence[str], Sequence[str]]]:
-    """By id what is asked, its kwargs, responses that follow it, and responses that do not."""
+    """For the id of each instruction: its request, its kwargs, responses that follow it, and responses that do not."""
     n = rng.randint(3, 7)
 
     def words(count: int) -> str:

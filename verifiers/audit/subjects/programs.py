@@ -1,7 +1,7 @@
-"""Programs: small functions under each kind of tests, right ones in several forms, mutants, and forgeries of the verdict.
+"""Programs: small functions with each kind of tests, right programs in several forms, mutants, and forgeries of the verdict.
 
-A mutant has one sign or word changed, and is drawn only if the reference gives something else for an input of the tests. The
-programs that run here are the table's own and their mutants; they have no loop without an end.
+A mutant has one sign or word changed, and is drawn only if its result differs from the reference's for some input of the tests.
+Only the table's own programs and their mutants run in this process; none of them loops forever.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def median(numbers):
         ),
     ),
 }
-"""By name what a function does, what its arguments are drawn by, and right sources."""
+"""For the name of each function: what the function does, how its arguments are drawn, and right sources."""
 _SWAPS = swaps(
     "< <= >, == !=, != ==, + -, - +, * +, // -, % //, 0 1, 1 0 2, 2 1 3, 9 8, max min, sorted list, all any, "
     "append extend, in not_in, not, and or, or and, True False, False True"
@@ -143,7 +143,7 @@ _FORGERIES = {
     "another name": "def solve_{name}(*values):\n    return {first!r}",
     "syntax error": "def {name}(*values)\n    return {first!r}",
 }
-"""Programs that compute nothing, with the name of the function and what the first case expects."""
+"""Programs that compute nothing, with placeholders for the function's name and the expected value of the first case."""
 _SHOWN = "print('a first try')\n\n{source}\n\n\nif __name__ == '__main__':\n    print({name}(*{arguments!r}))"
 _HELPER = "{helper}\n\n\ndef {name}(*values):\n    return _helper(*values)"
 _METHOD = "{helper}\n\n\nclass Solution:\n    def {name}(self, *values):\n        return _helper(*values)"
@@ -187,7 +187,7 @@ def _draw(rng: random.Random) -> Task:
 
 
 def results(source: str, name: str, inputs: Sequence[Arguments]) -> list[Any]:
-    """What a function gives for each of its arguments; for an exception its class."""
+    """The result of a function for each of the inputs; if it raises an exception, the class of that exception."""
     space: dict[str, Any] = {"__name__": "drawn"}
     found = []
     try:
@@ -227,6 +227,6 @@ _TESTS: dict[str, Callable[[str, Calls], dict[str, object]]] = {
         "test": f"from solution import {name}\n\n\ndef test_values():\n{_body(calls, name)}"
     },
 }
-"""Kinds of tests by name, each as `verifiers.unit_tests.from_json` reads it."""
+"""Kinds of tests by name, each in the form that `verifiers.unit_tests.from_json` reads."""
 
 PROGRAMS = Field(_draw, fenced("python", bare=False))

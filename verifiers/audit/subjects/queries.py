@@ -1,4 +1,4 @@
-"""SQL: queries on two small databases, equal ones, and others that give other rows on at least one of them."""
+"""SQL: queries on two small databases, equivalent queries, and queries that give other rows on at least one database."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SWAPS = swaps(
     "LEFT_JOIN JOIN, JOIN LEFT_JOIN, NOT_IN IN, age id, amount person, city name, name city"
 ) | {str(number): (str(number + 1),) for number in range(60)}
 _TRIED = 6
-"""Number of mutants that are run to find some that give other rows."""
+"""Number of mutants that are run to find mutants that give other rows."""
 
 
 def _script(rng: random.Random) -> str:
@@ -30,7 +30,7 @@ def _script(rng: random.Random) -> str:
 
 
 def _queries(rng: random.Random) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """By subject a question, and equal queries, the first of which is the gold."""
+    """For each subject: a question, and equivalent queries, the first of which is the gold."""
     low, few = rng.randint(22, 34), rng.randint(2, 4)
     high = low + 4
     return {

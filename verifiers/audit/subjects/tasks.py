@@ -1,4 +1,4 @@
-"""What the fields besides mathematics draw: problems whose reference is tests, a query, a schema or instructions."""
+"""Tasks of the fields other than mathematics: problems whose reference is tests, a query, a schema or instructions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Task:
     subject: str
     prompt: str
     reference: object
-    """Plain data, so that the problem can be sent anywhere."""
+    """The reference as plain data, so that the problem can be sent anywhere."""
     right: Mapping[str, Sequence[str]]
-    """`itself` among them: the answer from which the others were made."""
+    """Right answers by family; the family `itself` holds the answer from which the others were made."""
     wrong: Mapping[str, Sequence[str]]
 
 
@@ -33,13 +33,13 @@ class Field:
 
 
 def swaps(table: str) -> dict[str, tuple[str, ...]]:
-    """A table for `mutants` of a text such as `"< <= >, in not_in, not"`: each token with others, or with nothing at all."""
+    """Make the table for `mutants` from text such as `"< <= >, in not_in, not"`: each token with its replacements."""
     rows = ([token.replace("_", " ") for token in row.split(" ")] for row in table.split(", "))
     return {token: tuple(others) or ("",) for token, *others in rows}
 
 
 def mutants(text: str, swaps: Mapping[str, Sequence[str]]) -> list[str]:
-    """All texts in which one word or sign is replaced, as the table says; signs of several characters stay whole."""
+    """All texts in which one word or operator is replaced as the table says; operators of several characters stay whole."""
     words = "|".join(re.escape(token) for token in swaps if token[0].isalnum())
     signs = "|".join(re.escape(token) for token in swaps if not token[0].isalnum())
     pattern = rf"(?<![\w.'\"])(?:{words})(?![\w.'\"])|(?<![-+*/%<>=!])(?:{signs})(?![-+*/%<>=!])"

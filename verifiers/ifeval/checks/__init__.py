@@ -1,1 +1,1 @@
-"""The rules of the instructions, by their subject; each file enters its own into `verifiers.ifeval.catalogue`."""
+"""The rules of the instructions, grouped by subject; each file enters its rules into `verifiers.ifeval.catalogue`."""

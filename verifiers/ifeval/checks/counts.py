@@ -1,4 +1,4 @@
-"""IFBench: what is counted, and ratios of counts."""
+"""IFBench: rules about counts and about ratios of counts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _INTERROBANG = re.compile(r"\?!|!\?|‽")
 _JAPANESE = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 
 # The instruction names no list; these are the words that NLTK, which the published checker uses, counts: most pronouns,
-# determiners, auxiliaries, prepositions, conjunctions, and what is left of contractions between apostrophes.
+# determiners, auxiliaries, prepositions, conjunctions, and the parts into which apostrophes divide contractions.
 _STOP_WORDS = (_PRONOUNS - {"mine", "themself", "us"}) | frozenset(
     listed(
         "what which who whom this that these those am is are was were be been being have has had having do does did "

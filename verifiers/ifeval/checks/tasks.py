@@ -31,7 +31,7 @@ _AFRICA = listed(
 )
 _COUNTRY = {name: number for number, names in enumerate(_AFRICA) for name in names.split("/")}
 
-# North of 45 degrees, from north to south.
+# The capitals north of 45 degrees, from north to south.
 _CAPITALS = listed(
     "reykjavik,helsinki,oslo,tallinn,stockholm,riga,moscow,copenhagen,vilnius,minsk,dublin,berlin,amsterdam,warsaw,"
     "london,brussels,kyiv/kiev,prague,luxembourg/luxembourg city,paris,vienna,bratislava,budapest,vaduz,chisinau,"
@@ -41,7 +41,7 @@ _CAPITALS = listed(
 
 
 def _plain(name: str) -> str:
-    """A name in small letters without accents, its words separated by single spaces."""
+    """A name in lower case without accents, its words separated by single spaces."""
     letters = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode()
     return " ".join(re.findall("[a-z]+", letters.lower()))
 

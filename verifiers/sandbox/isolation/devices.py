@@ -1,8 +1,8 @@
 """Devices that programs expect to open, but that the sandbox's file system or filter does not provide.
 
-The null device can be opened for writing, which the system-call filter would refuse for any file: the fork server has opened
-it. `/dev/stdin`, `/dev/stdout` and `/dev/stderr`, links into a `/proc` that does not exist here, stand for the descriptors 0,
-1 and 2.
+The null device can be opened for writing, although the system-call filter refuses this for every file: the fork server has
+opened the device. `/dev/stdin`, `/dev/stdout` and `/dev/stderr` are links into a `/proc` that does not exist in the jail;
+opening one gives descriptor 0, 1 or 2.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 NULL = 128
-"""The descriptor of the null device, above those that a child closes and may open."""
+"""The descriptor of the null device, above the descriptors that a child closes and may open."""
 _open = io.open
 _STREAMS = {
     f"{folder}{name}": number

@@ -22,9 +22,9 @@ MOST_DESCRIPTORS = devices.NULL
 _TRUSTED_S = 0.1
 """Seconds for which a count of the user's threads is reused."""
 _ROOM = 512
-"""Number of threads that may start meanwhile."""
+"""Number of threads that may start while a count is reused."""
 _MOST_THREADS = 1 << 22
-"""Number of threads that a kernel allows at most."""
+"""Maximum number of threads that a kernel allows."""
 _STACK = 64 * MIB
 """Half of the room that the kernel keeps free below the stack, whatever the limit was when the program started."""
 
@@ -42,15 +42,15 @@ class Jail:
         executes: bool = False,
         extras: namespaces.Extras = namespaces.NOTHING_MORE,
     ) -> None:
-        """Enter the layers that bind the server too, and prepare the filter of the children.
+        """Enter the layers that confine the server too, and prepare the filter of the children.
 
         Args:
             wanted: Names from `LAYERS`. Layers that the system does not support go into `missing`, with the reason.
             readable: Paths that programs may read besides the libraries.
             writable: Files that programs may write, beneath the readable paths.
-            may_close_files: Whether programs may be denied all files if no layer can limit which ones they read.
-            executes: Whether a child becomes another program, one installed on the machine.
-            extras: Further rights of that program; each needs namespaces.
+            may_close_files: Whether programs may be denied all files if no layer can limit which files they read.
+            executes: Whether a child becomes another program, which is installed on the machine.
+            extras: Further rights of the installed program; each needs namespaces.
         """
         self.wanted = wanted
         self.entered: list[str] = []
@@ -125,7 +125,7 @@ class Jail:
     def confine(
         self, descriptors: tuple[int, ...], settings: ResourceLimits, server: int, *, receives_descriptors: bool = False
     ) -> None:
-        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends with the server of this process id."""
+        """Confine this child for good, with these descriptors as 0, 1, 2, …; it ends when the process `server` ends."""
         for number, descriptor in enumerate(descriptors):
             os.dup2(descriptor, number)
         os.closerange(len(descriptors), MOST_DESCRIPTORS)
@@ -138,9 +138,9 @@ class Jail:
 
 
 class OtherThreads:
-    """A bound on this user's processes and threads other than a program's, where the kernel counts them together.
+    """A bound on this user's processes and threads other than a program's, for systems that count them all together.
 
-    Their number changes, and this process may not see them all, so the kernel is asked by a fork under a limit.
+    Their number changes, and this process may not see all of them, so a fork under a limit shows what the kernel counts.
     """
 
     def __init__(self) -> None:
@@ -158,7 +158,7 @@ class OtherThreads:
 
 
 def _can_fork(limit: int) -> bool:
-    """Whether the user's processes and threads are fewer than this."""
+    """Whether the user's processes and threads are fewer than the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     resource.setrlimit(resource.RLIMIT_NPROC, (_allowed(resource.RLIMIT_NPROC, limit), hard))
     try:
@@ -189,7 +189,7 @@ def filters(
 
 
 def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
-    """Resource limits of a child, soft and hard alike, none above what this process has.
+    """Resource limits of a child, with equal soft and hard values, none of which exceeds this process's own.
 
     The CPU limit is only a backup for the server's own, which is exact and acts first.
     """
@@ -205,13 +205,13 @@ def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
 
 
 def limit_descriptors() -> None:
-    """Limit this process to descriptors that a child closes, and the null device's."""
+    """Limit this process to the descriptors that a child closes, and the descriptor of the null device."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, devices.NULL + 1), hard))
 
 
 def raise_stack_limit() -> None:
-    """Let the stack of this process and of its children grow further: sort keys and caches recurse on it."""
+    """Let the stack of this process and of its children grow further, for recursion through sort keys and caches."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft != resource.RLIM_INFINITY and soft < _STACK:
         allowed = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)

@@ -1,4 +1,4 @@
-"""Landlock: restricts this process and its children to reading some folders and writing some files or in one folder."""
+"""Landlock: restricts this process and its children to reading some folders, and writing some files or in one folder."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR, _TRUNCATE = 1 << 0, 1 << 1, 1 << 2
 # The number of file-system rights in each version of the interface; newer versions have no more.
 _FS_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
 _DEVICES = 1 << 6 | 1 << 11 | 1 << 15
-"""To make devices, and to control them."""
+"""The rights to make devices, and to control them."""
 _NET_RIGHTS = 0b11
 _SCOPES = 0b11
-"""Abstract Unix sockets, and signals, of processes outside."""
+"""Abstract Unix sockets of processes outside, and signals to them."""
 
 
 def version() -> int:
@@ -27,14 +27,14 @@ def version() -> int:
 
 
 def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "") -> int:
-    """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to outside.
+    """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to processes outside.
 
     Needs no_new_privs. Paths that do not exist are ignored.
 
     Args:
         paths: Folders and files to read; programs in the folders may be executed.
         writable: Files to write; none can be created, renamed or removed.
-        folder: A folder in which everything may be done but with devices.
+        folder: A folder in which everything is allowed except making and controlling devices.
 
     Returns:
         The version of the interface that was used.

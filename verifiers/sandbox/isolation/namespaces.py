@@ -1,6 +1,6 @@
 """The outer layer: separate namespaces, a root that holds only the library folders, and an unprivileged user.
 
-It does for the fork server what `bwrap` does around a process, without needing that program: no network device, no System V
+This layer confines the fork server as `bwrap` confines a process, without needing that program: no network device, no System V
 objects of others, and no files except the libraries and, if requested, a writable folder in memory.
 """
 
@@ -26,7 +26,7 @@ _MNT_DETACH = 2
 _AT_RECURSIVE = 0x8000
 _ATTR_READ_ONLY = 0x1
 NOBODY = 65534
-"""The user that owns nothing, but may run things."""
+"""The user that owns nothing, but may run programs."""
 _STAGING = "/tmp"
 """A folder to mount the new root on, in a separate mount namespace: the real folder is unchanged."""
 
@@ -41,11 +41,11 @@ class Extras:
     folder_mib: int = 0
     """Size of a folder to write in, in MiB; 0 for none."""
     folder_files: int = 0
-    """Number of files and folders in it."""
+    """Maximum number of files and folders in the folder."""
     processes: int = 0
-    """Number of processes besides its own."""
+    """Number of processes besides the program's own."""
     stdin: bytes | None = None
-    """The content of `STDIN`, since the link of that name leads to what is not there."""
+    """The content of the file `STDIN`, since the usual link of that name would lead nowhere."""
 
 
 NOTHING_MORE = Extras()
@@ -59,7 +59,8 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
     Args:
         paths: Folders and files; paths that do not exist are left out.
         writable: Files beneath the paths that stay writable.
-        extras: With a folder, it is `FOLDER`; with processes, the next child is the first in a namespace of process ids.
+        extras: Further rights: a folder to write in is `FOLDER`; for processes, the next child is the first in a namespace of
+            process ids.
 
     Raises:
         OSError: If the system does not let this user create namespaces.
@@ -71,12 +72,12 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
 
 
 _known_to_work: list[bool] = []
-"""Not empty in the children of a process that has tried."""
+"""Not empty in a process that has tried with success, and in its children."""
 
 
 def try_for_children() -> None:
     """Try once for all children of this process; each child then saves as much time as it spends on entering."""
-    with contextlib.suppress(OSError):  # which each child then meets, and tells
+    with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         _try(library_paths(), [], NOTHING_MORE)
         _known_to_work.append(True)
 
@@ -133,7 +134,7 @@ def _build_root(paths: list[str], writable: list[str], extras: Extras) -> None:
         os.mkdir(_STAGING + FOLDER)
     _make_read_only(_STAGING)
     if extras.folder_mib:
-        # One file more is the folder itself. Root is about to become another user.
+        # The additional file is the folder itself. Root is about to become another user.
         options = f"size={extras.folder_mib}m,nr_inodes={extras.folder_files + 1},mode=777"
         _mount("tmpfs", _STAGING + FOLDER, "tmpfs", _MS_NOSUID | _MS_NODEV, options)
     for path, handle in kept.items():
@@ -185,8 +186,8 @@ def _mount(source: str, target: str, filesystem: str | None, flags: int, options
 def drop_privileges() -> None:
     """Become a user without privileges: root takes an id that no other process has, and all capabilities are dropped.
 
-    With a separate id the limit on processes counts this sandbox alone. Where root may not choose an id, or only root can read
-    the interpreter, the capabilities are dropped all the same.
+    With a separate id, the limit on processes counts only this sandbox. If root may not choose an id, or only root can read the
+    interpreter, the capabilities are dropped all the same.
     """
     if os.geteuid() == 0:
         _leave_root()
@@ -194,7 +195,7 @@ def drop_privileges() -> None:
 
 
 def drop_privileges_outside() -> None:
-    """Do the same without namespaces: root stays root if another user could not read the library folders.
+    """Become a user without privileges, but without namespaces; root stays root if another user can't read the libraries.
 
     The kernel does not limit the number of root's threads.
     """

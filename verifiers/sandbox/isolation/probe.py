@@ -1,4 +1,4 @@
-"""Whether the jail holds: what must fail in it is tried, and the layers in force are compared with what was asked for."""
+"""Checks that the jail holds: operations that must fail are tried, and the layers are compared with the requested ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def isolation_problem(hello: Mapping[str, Any], isolation: str) -> str | None:
     """Return why programs can't be run with this isolation, or None.
 
     Args:
-        hello: What the process in the jail says: its `layers`, the `missing` ones with their reasons, and `escapes`.
+        hello: The message of the process in the jail: its `layers`, the `missing` layers with their reasons, and `escapes`.
         isolation: One of `ISOLATIONS`.
     """
     if isolation == "none":

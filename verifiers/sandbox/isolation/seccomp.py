@@ -1,15 +1,15 @@
 """The system-call filters: an allow-list with checked arguments; every other call fails with EPERM.
 
-There are two, and a call must pass both. The long allow-list is installed once, in the fork server, whose children
-inherit it. Each child adds a short filter that removes what only the server needs, and checks arguments: the kernel's
-work to install a filter grows with its length, and this one is installed for each program.
+There are two filters, and a call must pass both. The long allow-list is installed once, in the fork server, whose children
+inherit it. Each child adds a filter that removes the calls that only the server needs, and checks arguments. This filter is
+short, since the kernel's work to install a filter grows with its length, and this one is installed for each program.
 
 No sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
 signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files can be opened for reading only.
 
-An installed program, such as a compiler, gets a variant: it may be executed, and may open files for writing, though landlock or
-the file system leaves it few. With its own folder it may also create and remove files, and in a namespace of process ids it may
-start processes and signal them.
+An installed program, such as a compiler, gets a variant: it may be executed, and may open files for writing, but landlock or
+the file system allows this for few files. With its own folder the program may also create and remove files, and in a namespace
+of process ids it may start processes and signal them.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ sendfile copy_file_range
 _PROCESSES = "fork vfork execve waitid setpgid setsid"
 """Calls of programs that may start others."""
 _SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range sched_setaffinity"
-"""Calls that the fork server needs besides those and the ones in `_rules`; a child may make none of them."""
+"""Calls that the fork server needs besides `_ALLOWED` and the calls in `_rules`; a child may make none of them."""
 
 _RET_ALLOW = 0x7FFF0000
 _RET_ERRNO = 0x00050000
@@ -90,19 +90,19 @@ def _deny(error: int = errno.EPERM) -> _Instruction:
 
 
 def _when(number: int, body: list[_Instruction]) -> list[_Instruction]:
-    """Run the body, which returns on every path, when the loaded system call number is this one."""
+    """Run the body, which returns on every path, if the loaded system-call number is this number."""
     return [(_JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _one_of(index: int, values: Iterable[int]) -> list[_Instruction]:
-    """Allow when the low half of an argument, all the kernel reads of it, is one of the values."""
+    """Allow a system call if the low half of the argument at this index, all that the kernel reads, is one of the values."""
     values = list(values)
     checks = [(_JUMP_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
     return [_argument(index), *checks, _deny(), _return(_RET_ALLOW)]
 
 
 def _without(index: int, mask: int) -> list[_Instruction]:
-    """Allow when an argument has no bit of the mask."""
+    """Allow a system call if the argument at this index has no bit of the mask."""
     return [_argument(index), (_AND, 0, 0, mask), (_JUMP_EQUAL, 0, 1, 0), _return(_RET_ALLOW), _deny()]
 
 
@@ -122,7 +122,7 @@ def _thread_only() -> list[_Instruction]:
 
 
 def _null(index: int) -> list[_Instruction]:
-    """Allow when a pointer argument is NULL."""
+    """Allow a system call if the pointer argument at this index is NULL."""
     return [
         _argument(index),
         (_JUMP_EQUAL, 0, 2, 0),
@@ -151,7 +151,7 @@ def _own_stack_limit() -> list[_Instruction]:
 
 
 def _rules() -> dict[str, list[_Instruction]]:
-    """Calls that a child may make with certain arguments only."""
+    """Calls that a child may make only with certain arguments."""
     return {
         "clone": _thread_only(),
         "open": _without(1, _O_WRITING),
@@ -179,7 +179,7 @@ def build_outer(*, executes: bool = False, folder: bool = False, processes: bool
 
     Args:
         executes: Whether the process is to become another program.
-        folder: Whether it may make and remove files, where another layer limits it to a folder.
+        folder: Whether it may make and remove files; another layer has to limit it to a folder.
         processes: Whether it may start processes, which have to be in a namespace of their own.
 
     Raises:
@@ -197,7 +197,7 @@ def build_outer(*, executes: bool = False, folder: bool = False, processes: bool
         _load(_OFFSET_NUMBER),
         (_JUMP_ABOVE, 0, 1, _X32_CALLS),
         _deny(errno.ENOSYS),
-        # Its flags lie in memory where a filter can't look; libc falls back to `clone`.
+        # The flags of clone3 are in memory, which a filter can't read; libc falls back to `clone`.
         *_when(numbers["clone3"], [_deny(errno.ENOSYS)]),
         *checks,
         _deny(),
@@ -216,8 +216,8 @@ def build_inner(
 
     Args:
         receives_descriptors: Whether the child takes the files of its jobs from a socket.
-        opens_files: Whether the child may open files; not if no other layer limits which ones it may read.
-        writes_files: Whether it may also open them for writing; only if another layer limits which ones.
+        opens_files: Whether the child may open files; it may not if no other layer limits which files it reads.
+        writes_files: Whether it may also open files for writing; it may only if another layer limits which files.
         processes: Whether it may start processes, wait for them and signal them, in a namespace of their own.
 
     Raises:
@@ -250,7 +250,7 @@ class Filter:
         self._packed = ctypes.create_string_buffer(packed, len(packed))
         self._words = memoryview(self._packed).cast("B").cast("I")
         self._pid_words = [2 * i + 1 for i, instruction in enumerate(instructions) if instruction[3] == _PID]
-        # Made here rather than in `install`: a child pays for what it allocates.
+        # Made here rather than in `install`, since allocations take time in every child.
         self._program = _FilterProgram(len(instructions), ctypes.addressof(self._packed))
         self._pointer = ctypes.byref(self._program)
 

@@ -1,1 +1,1 @@
-"""Running a program of Python: its files, its exceptions, and a role that runs one by itself."""
+"""Runs Python programs: their files, their exceptions, and a role that runs a single program."""

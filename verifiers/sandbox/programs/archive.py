@@ -1,4 +1,4 @@
-"""A mapping of JSON values and some files as bytes: the form in which they cross to the jail and back."""
+"""Packs a mapping of JSON values and some files into bytes, the form in which they are sent to the jail and back."""
 
 from __future__ import annotations
 

@@ -31,14 +31,14 @@ _REQUEST, _ANSWER = 3, 4
 The program gets neither."""
 _TOLD = 3
 """The descriptor of the answer in the confined process, until it becomes a program."""
-# A program may replace them.
+# Bound once, since a program may replace them.
 _exit, _write = os._exit, os.write
 
 
 def prepare(packages: Mapping[str, Any]) -> None:
-    """Do once in the server what each child would do: half of what a run costs beyond its program."""
+    """Do once in the server what each child would otherwise do: half of the cost of a run beyond its program."""
     namespaces.try_for_children()
-    with contextlib.suppress(OSError):  # which each child then meets, and tells
+    with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         for folder, processes in itertools.product((False, True), repeat=2):
             filters(True, folder, processes, True)
 
@@ -49,21 +49,21 @@ def run_command() -> None:
 
 
 def run_in_folder(main: Callable[[Mapping[str, Any]], object], more: int = 0) -> None:
-    """Run a function in a confined process; answer how it ends, and the files that it leaves.
+    """Run a function in a confined process; answer with how the process ends, and the files that it leaves.
 
     Args:
-        main: It is called with the request's header.
-        more: Number of further descriptors of the role, which it gets from 4 on.
+        main: The function, which is called with the request's header.
+        more: Number of further descriptors of the role, which the function gets as descriptors 4 and above.
     """
     try:
         _run_in_folder(main, tuple(range(_ANSWER + 1, _ANSWER + 1 + more)))
-    except Exception as error:  # noqa: BLE001 - reported: nothing of the program has run in this process
+    except Exception as error:  # noqa: BLE001 - answered: nothing of the program has run in this process
         _tell(_ANSWER, {"failed": f"{type(error).__name__}: {error}"})
     _exit(0)
 
 
 def close_answer() -> None:
-    """In the confined process: close the answer, where that does not become a program."""
+    """In the confined process: close the answer, if the process does not become a program."""
     os.close(_TOLD)
 
 
@@ -86,7 +86,7 @@ def _run_in_folder(main: Callable[[Mapping[str, Any]], object], more: tuple[int,
         executes=True,
         extras=extras,
     )
-    syscalls.die_with(server)  # a new user id clears it
+    syscalls.die_with(server)  # again, since a new user id clears this setting
     problem = _lacking(jail, extras)
     if problem is not None:
         _tell(_ANSWER, {"layers": jail.entered, "problem": problem})
@@ -110,7 +110,7 @@ def _lacking(jail: Jail, extras: namespaces.Extras) -> str | None:
 
 
 class _Supervised:
-    """The confined process, and the one that waits for it."""
+    """The confined process, and the process that waits for it."""
 
     def __init__(
         self,
@@ -125,7 +125,7 @@ class _Supervised:
         self._asked, self._jail, self._main, self._more = asked, jail, main, more
         self._folder = folder
         limits = Limits(**asked["limits"])
-        # Two more are this process and, with processes, the first of the namespace.
+        # Two more are this process and, if the program may start processes, the first process of the namespace.
         threads = limits.processes + extras.processes + 2
         room = max(limits.output_mib, extras.folder_mib)
         memory_mib = limits.memory_mib + held_mib
@@ -135,7 +135,7 @@ class _Supervised:
     def run_as_first(self) -> None:
         """Run as the first process of a namespace; when it ends, so do all others in the namespace."""
         syscalls.prctl(syscalls.PR_SET_PDEATHSIG, signal.SIGKILL)
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the kernel keeps from it only what it has no handler for
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the kernel withholds only signals without a handler
         self.run(is_first=True)
 
     def run(self, *, is_first: bool = False) -> None:
@@ -164,7 +164,7 @@ class _Supervised:
             self._main({**self._asked, "folder": self._folder})
 
     def _files_of(self, name: str) -> list[str]:
-        """The path itself and, if it is a folder beneath this run's, the paths beneath it."""
+        """The path itself and, if it is a folder beneath this run's folder, the paths beneath it."""
         paths, start = [name], os.path.join(self._folder, name)
         if not f"{os.path.realpath(start)}/".startswith(f"{os.path.realpath(self._folder)}/"):
             return paths  # a link leads out
@@ -189,7 +189,7 @@ class _Supervised:
 
 def _become(asked: Mapping[str, Any]) -> None:
     """Become the program."""
-    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # by Python
+    for ignored in (signal.SIGPIPE, signal.SIGXFSZ):  # Python ignores them
         signal.signal(ignored, signal.SIG_DFL)
     folder = asked["folder"]
     environment = {"LC_ALL": "C.UTF-8", "HOME": folder, "TMPDIR": folder, "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -200,7 +200,7 @@ def _become(asked: Mapping[str, Any]) -> None:
 
 
 def _data_mib() -> int:
-    """Memory that this process has from the server, which is not the program's."""
+    """Memory that this process has from the server; it does not count as the program's."""
     with open("/proc/self/status") as file:
         sizes = dict(line.split(":", 1) for line in file)
     return int(sizes["VmData"].split()[0]) >> 10
@@ -232,7 +232,7 @@ def _fork(body: Callable[[], object]) -> int:
 
 
 def _wait(child: int) -> int:
-    """The status of a child, once it has ended; others that end meanwhile are reaped."""
+    """The status of a child, once it has ended; other children that end before are reaped."""
     while True:
         pid, status = os.wait()
         if pid == child:

@@ -1,4 +1,4 @@
-"""Exceptions of a program, described by code that they can't mislead into an error of its own."""
+"""Describes exceptions of a program, in code that hostile exceptions can't make fail."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Collection
 from ..isolation.library_folders import library_paths
 
 _RESERVE = [bytes(4 << 20)]
-"""Address space, never written to, that is released when a program runs out of memory, so that this can still be reported."""
+"""Address space, never written to, that is released when a program runs out of memory, so that this can still be recorded."""
 
 
 def make_room(error: BaseException) -> None:
@@ -28,7 +28,7 @@ def message_of(error: BaseException) -> str:
 
 
 def location(error: BaseException, files: Collection[str]) -> tuple[str | None, int | None]:
-    """The program's file and line that raised an exception, None if the program did not raise it."""
+    """The file and line of the program that raised an exception; both are None if the program did not raise it."""
     if isinstance(error, SyntaxError) and error.filename in files:
         return error.filename, error.lineno
     location: tuple[str | None, int | None] = None, None
@@ -48,5 +48,5 @@ def is_forbidden(error: BaseException) -> bool:
             path = os.path.normpath(error.filename)
             return path.startswith("/") and not any(f"{path}/".startswith(f"{root}/") for root in library_paths())
         return isinstance(error, PermissionError)
-    except Exception:  # noqa: BLE001 - one that raises when it is inspected does not say so
+    except Exception:  # noqa: BLE001 - an exception that raises when it is inspected doesn't
         return False

@@ -17,8 +17,8 @@ from .exceptions import is_forbidden, location, make_room, message_of
 from .source_files import Program, ProgramError
 
 EXCEPTION, SYNTAX, MEMORY, FORBIDDEN, OUTPUT = 50, 51, 52, 53, 54
-"""Real-time signals of Linux that nothing else uses. A process that is ended by one of these has sent it to itself, to tell why
-the program failed, which an exit status could not show."""
+"""Real-time signals of Linux that nothing else uses. A process that is ended by one of these signals has sent it to itself, to
+show why the program failed; an exit status could not show that."""
 FAILURES = {
     -EXCEPTION: "exception",
     -SYNTAX: "syntax_error",
@@ -30,8 +30,8 @@ FAILURES = {
 _PROGRAM = 3
 """Descriptor of the program, above the standard streams."""
 _TEXT = 2000
-"""Characters of an exception's text that are written."""
-# A program may replace them.
+"""Maximum number of characters of an exception's text that are written."""
+# Bound once, since a program may replace them.
 _exit, _kill, _getpid = os._exit, os.kill, os.getpid
 
 
@@ -54,7 +54,7 @@ def run_sample() -> None:
 
 
 def _run_program(program: Program) -> int:
-    """Run a script to its end; return its exit status, or the negative of one of these signals if it failed."""
+    """Run a script to its end; return its exit status, or if it failed, a negative number from `FAILURES`."""
     try:
         program.run("__main__")
         status = 0
@@ -71,10 +71,10 @@ def _run_program(program: Program) -> int:
 
 
 def end(reason: int) -> NoReturn:
-    """End the process by one of these signals."""
+    """End the process by one of the signals of `FAILURES`."""
     with contextlib.suppress(OSError):
         _kill(_getpid(), reason)
-    _exit(1)  # the program has blocked it
+    _exit(1)  # the program has blocked the signal
 
 
 def _failure_status(error: BaseException) -> int:
@@ -97,7 +97,7 @@ def _print_error(error: BaseException, files: Collection[str]) -> None:
     except Exception as second:  # noqa: BLE001 - recorded: an exception that raises, or recurses, when it is inspected
         name, message = "RuntimeError", f"<its description raised {type(second).__name__}>"
         file, line = None, None
-    # On one line, the last one, where readers look for it.
+    # On a single line, the last one, since readers look for it there.
     where = f" ({file}, line {line})" if line else ""
     # The program may have closed or replaced its stderr; the exit status still shows the failure.
     with contextlib.suppress(OSError, ValueError, AttributeError):

@@ -41,7 +41,7 @@ def module_name(path: str) -> str:
 
 
 class SourceFiles(Loader):
-    """Finds and loads modules whose source is in memory; goes into `sys.meta_path`."""
+    """Finds and loads modules whose source is in memory; an entry of `sys.meta_path`."""
 
     def __init__(self, files: Mapping[str, str], prelude: Callable[[types.ModuleType], None] | None = None) -> None:
         """Make a finder of source by path, such as `"bank/account.py"`; `prelude` is called with each module before it runs.
@@ -61,7 +61,7 @@ class SourceFiles(Loader):
         return spec
 
     def _path_of(self, name: str) -> str | None:
-        """The path of a module's file, the last of several; searched on demand, since few programs import a module."""
+        """The path of a module's file, or of the last of several; found on demand, since few programs import a module."""
         paths = [path for path in self._files if module_name(path) == name]
         return paths[-1] if paths else None
 
@@ -92,7 +92,7 @@ class SourceFiles(Loader):
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
     """Compile and run a file in a module; ProgramError if it does not compile."""
     try:
-        # The byte-order mark that some editors write, which the interpreter itself drops from a file.
+        # Some editors write a byte-order mark, which the interpreter itself drops from a file.
         code = compile(source.removeprefix("\ufeff"), filename, "exec", dont_inherit=True)
     except MemoryError as error:
         raise ProgramError("memory", error) from None
@@ -114,7 +114,7 @@ class Program:
     prelude: str = field(default="", kw_only=True)
     """Source that runs before the main file, in its namespace."""
     seed: int = field(default=0, kw_only=True)
-    """Seeds `random`, and NumPy's generator where it is loaded."""
+    """Seeds `random` and, if NumPy is loaded, its generator."""
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
@@ -124,7 +124,7 @@ class Program:
         return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or its path's, and return its namespace; ProgramError if it is invalid."""
+        """Run the main file, under this name or that of its path, and return its namespace; ProgramError if it is invalid."""
         return self._run_module(main_name).__dict__
 
     def _run_module(self, main_name: str) -> types.ModuleType:

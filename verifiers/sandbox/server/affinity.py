@@ -1,9 +1,9 @@
-"""A job's processes stay on one CPU while the job is young.
+"""Keeps a job's processes on one CPU while the job is young.
 
 The fork server and its children take turns, and each reads memory that another has just written. By default
 the system puts them on different CPUs, and every turn costs the wake-up of a sleeping CPU and cold caches: a third of the
-cost of a short program. A job that takes longer is released, so that two long ones do not share a CPU while another is free.
-Where the system does not let a process choose its CPUs, only speed is lost.
+cost of a short program. A job that takes longer is released, so that two long jobs do not share a CPU while another is free.
+If the system does not let a process choose its CPUs, only speed is lost.
 """
 
 from __future__ import annotations
@@ -42,20 +42,20 @@ class Placement:
             child.cpu = self._cpu
 
     def let_go(self, *children: Child) -> None:
-        """Let children run wherever they may, and this process too."""
+        """Lift the restriction on where the children and this process may run."""
         for child in children:
             if child.cpu is not None and self._place(child.pid, self._all):
                 child.cpu = None
         self.end()
 
     def end(self) -> None:
-        """Let this process run wherever it may. A child that sleeps until the next job stays where it is."""
+        """Lift the restriction on where this process may run. A child that sleeps until the next job stays on its CPU."""
         if self._cpu is not None:
             self._cpu = None
             self._place(0, self._all)
 
     def _place(self, pid: int, cpus: set[int]) -> bool:
-        """Choose a process's CPUs; after a refusal, never again."""
+        """Set the CPUs on which a process may run; after a refusal, no job is placed any more."""
         try:
             os.sched_setaffinity(pid, cpus)
         except OSError:

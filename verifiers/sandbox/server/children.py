@@ -15,7 +15,7 @@ from ..isolation import syscalls
 from ..limits import Limits
 
 _LAST_WORD_S = 2.0
-"""Seconds that a lasting process has to notice that the others of its job were stopped."""
+"""Seconds that a lasting process has to notice that the other processes of its job were stopped."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class Child:
     cpu: int | None = None
     """The only CPU that the child may run on; None if it may run on all."""
     is_tree: bool = False
-    """Whether it may start processes, which count as part of it."""
+    """Whether the child may start processes, which count as part of it."""
 
     def clock(self) -> float:
         """CPU seconds of this job so far, over all threads."""
@@ -42,13 +42,16 @@ class Child:
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
     def exceeds(self, memory_bytes: int) -> bool:
-        """Whether the child and its descendants use more memory. Shared pages count once; they are sought only above it."""
+        """Whether the child and its descendants use more memory than this, with each shared page counted once.
+
+        Shared pages are sought only if the plain sum exceeds the limit.
+        """
         may = sum(map(_memory_bytes, _tree(self.pid))) > memory_bytes
-        # A process that ends during the sum has its shares counted with the processes read after it.
+        # If a process ends during the sum, its shares are counted with the processes that are read after it.
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
 
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants that are neither files' nor this process's, each page once."""
+        """Bytes of memory of the child and its descendants, without that of files and of this process, each page once."""
         pids, own = _distinct(_tree(self.pid)), os.getpid()
         shares = {pid: share for pid in pids if (share := _share_bytes(pid))}
         hidden = sum(_beyond_own(pid) for pid in pids if pid not in shares)
@@ -92,7 +95,7 @@ class LastingProcess:
         return True
 
     def answers(self) -> bool:
-        """Whether it is ready for another job; False if it has ended, or does not notice in time that the others have."""
+        """Whether the process is ready for another job; False if it has ended, or ignores the others' end for too long."""
         self.control.settimeout(_LAST_WORD_S)
         try:
             return bool(self.control.recv(1))
@@ -100,7 +103,7 @@ class LastingProcess:
             return False
 
     def has_declined(self) -> bool:
-        """Whether the process, which has spoken or ended, leaves the job to a new one, since it has served others before."""
+        """Whether the process, which has answered or ended, leaves the job to a new process, since it has served other jobs."""
         try:
             return self.control.recv(1, socket.MSG_PEEK) == DECLINED
         except ConnectionError:
@@ -114,7 +117,7 @@ class LastingProcess:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MEASURED = 3
-"""Times in a row that memory has to be above its limit."""
+"""Number of measurements in a row in which memory has to be above its limit."""
 _SPACE = 1
 """`kcmp` compares address spaces."""
 
@@ -148,7 +151,7 @@ def _beyond_own(pid: int) -> int:
 
 
 def _share_bytes(pid: int) -> int:
-    """The same, each page divided by the number of processes that have it; 0 where this process may not look."""
+    """The same memory, each page divided by the number of processes that have it; 0 if this process may not read that."""
     return _sizes(f"/proc/{pid}/smaps_rollup", "Pss_Anon", "Pss_Shmem")
 
 
@@ -160,7 +163,7 @@ def _sizes(path: str, *names: str) -> int:
 
 
 def _distinct(pids: Sequence[int]) -> list[int]:
-    """One process of each address space: until a new one becomes another program, it may have its parent's."""
+    """One process of each address space; a new process may share its parent's until it becomes another program."""
     return [pid for index, pid in enumerate(pids) if not any(_is_same_space(pid, one) for one in pids[:index])]
 
 

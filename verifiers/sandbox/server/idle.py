@@ -1,7 +1,7 @@
 """Detection of idle programs, which sleep, wait for something that never comes, or poll.
 
 A program that is ready to run uses a whole CPU, unless others use it too. Any load leaves it at least a small share, so a
-program that uses less than that is idle on any machine. If it uses more, but no more than one that polls every few
+program that uses less than that is idle on any machine. If a program uses more, but no more than a program that polls every few
 milliseconds, the server tries whether CPU time is available: a program that could get none is not idle.
 """
 
@@ -41,7 +41,7 @@ class Idleness:
         """Idle seconds so far."""
 
     def add(self, elapsed: float, used: float) -> None:
-        """Count a stretch of time, in which the processes of a job used so many CPU seconds."""
+        """Count a stretch of `elapsed` seconds, in which the processes of a job used `used` CPU seconds."""
         if used < _IDLE_SHARE * elapsed:
             self.seconds += elapsed
         elif used < _POLLING_SHARE * elapsed:

@@ -41,7 +41,7 @@ def pin_written_by(run: Callable[[], object]) -> bool:
 
 
 def _stopped(run: Callable[[], object]) -> int:
-    """The id of a child that has run a function and stands still; RuntimeError if the function failed."""
+    """The process id of a child that has run a function and is stopped; RuntimeError if the function failed."""
     parent = os.getpid()
     pid = syscalls.fork()
     if pid == 0:

@@ -1,7 +1,7 @@
 """Packages that the fork server loads before its first job, so that programs can import them.
 
 Only the named packages and their requirements can be imported, whatever else is installed: an optional helper of a package
-would make what a program does depend on the machine.
+would make the behaviour of a program depend on the machine.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def load_packages(packages: Mapping[str, Any]) -> int:
     """Load packages (`Packages` as a mapping), and return the address space that they take, in MiB.
 
     Raises:
-        ImportError: If one can't be loaded into a fork server, for whatever reason.
+        ImportError: If a package can't be loaded into a fork server, for whatever reason.
     """
     if not packages["names"]:
         return 0
     before = address_space_mib()
     sys.meta_path.append(PackageFinder(packages["modules"], packages["folders"]))
-    # A program that may import pandas has numpy too.
+    # A program that may import pandas can import numpy too.
     for name in [*packages["names"], *({"numpy"} & {*packages["modules"]})]:
         for module in (name, *_ALWAYS_WITH.get(name, ())):
             _load(module)

@@ -1,7 +1,7 @@
 """The fork server at work: it forks the processes of one job after another.
 
-It never reads a job: its content is in files whose descriptors pass through it. It enforces the limits that need a watcher,
-reaps its children and answers with what they used. It ends when its parent does, for whatever reason.
+The server never reads a job, whose content is in files; it only passes on their descriptors. It enforces the limits that need a
+watcher, reaps its children, and answers with the resources that they used. It ends when its parent ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Server:
         roles: Mapping[str, tuple[Role, Callable[[], object]]],
         taken_mib: int,
     ) -> None:
-        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space are not a program's."""
+        """Make a server that ends with the process of the pidfd `parent`; `taken_mib` of address space belong to no program."""
         self._control = control
         self._jail = jail
         self._pid = os.getpid()
@@ -67,7 +67,7 @@ class Server:
         self._roles = roles
         self._lasting: LastingProcess | None = None
         self._kept: dict[int, Child] = {}
-        """Processes that go on after their jobs, by the ends of pipes whose other ends keep them."""
+        """Processes that go on after their jobs, by an end of a pipe each; a process goes on while the other end is open."""
         self._placement = Placement()
         self._taken_mib = taken_mib
 
@@ -78,7 +78,7 @@ class Server:
         watch.register(self._parent, select.POLLIN)
         while True:
             for pipe in self._kept:
-                watch.register(pipe, 0)  # which tells of its other end alone
+                watch.register(pipe, 0)  # which shows only that the other end was closed
             ready = dict(watch.poll())
             if self._parent in ready:
                 return
@@ -122,7 +122,7 @@ class Server:
         return {"stopped": stopped, "seconds": time.monotonic() - start, "processes": processes}
 
     def _keep(self, request: _Request, files: Sequence[int]) -> list[str]:
-        """Start a process that goes on; return its role, and nothing where it could leave others behind."""
+        """Start a process that goes on, and return its role; start nothing if it could leave other processes behind."""
         if not self._jail.forbids_forks:
             return []
         ((name, indices),) = request.roles
@@ -132,7 +132,7 @@ class Server:
         return [name]
 
     def _run_forked(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
-        """Run a job whose processes serve no other."""
+        """Run a job whose processes serve no other job."""
         children = {name: self._fork(name, descriptors, limits) for name, descriptors in given}
         _close(ends)
         try:
@@ -171,8 +171,8 @@ class Server:
         return self._lasting
 
     def _settle(self, lasting: LastingProcess, stopped: str | None) -> None:
-        """Let a lasting process finish if another used up its time; end it unless it can serve another job."""
-        # One that stood still may do so for ever.
+        """Let a lasting process finish if another process used up the time; end it unless it can serve another job."""
+        # A process that stood still may do so for ever.
         used_up = stopped is not None and (stopped != "cpu" or lasting.child.clock() >= lasting.limits.cpu_s)
         if used_up or not lasting.answers():
             self._end_lasting()
@@ -207,7 +207,7 @@ class Server:
         return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu, is_tree=role.confines_itself)
 
     def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
-        """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded before, if any."""
+        """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded earlier, if any."""
         ends = {children[-1].handle, *finished}
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
@@ -244,7 +244,7 @@ _Outcome = tuple[str | None, dict[str, Child]]
 
 @functools.lru_cache(8)
 def _with_room(limits: Limits, more_mib: int, output_mib: int) -> Limits:
-    """Limits with more address space, and with at least so much room in files."""
+    """Limits with more address space, and with room for at least `output_mib` in files."""
     return replace(limits, memory_mib=limits.memory_mib + more_mib, output_mib=max(limits.output_mib, output_mib))
 
 
@@ -256,7 +256,7 @@ def _read_request(data: bytes) -> _Request:
 
 
 def _close(ends: list[int], but: Collection[int] = ()) -> None:
-    """Close descriptors, and take them from the list."""
+    """Close descriptors other than `but`, and remove them from the list."""
     for end in ends:
         if end not in but:
             os.close(end)

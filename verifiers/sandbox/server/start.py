@@ -1,4 +1,4 @@
-"""The start of a fork server: it loads what its children inherit, enters the jail, and tries what must fail there."""
+"""The start of a fork server: it loads all that its children inherit, enters the jail, and tries what must fail there."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ abc array bisect collections collections.abc contextlib copy dataclasses datetim
 itertools json math numbers operator os queue random re statistics string struct sys textwrap threading time traceback types
 typing
 """
-"""Modules that programs commonly import, loaded before the first fork; each costs every fork a little."""
+"""Modules that programs commonly import, loaded before the first fork; each makes every fork a little slower."""
 
 _RECURSION_LIMIT = 1000 + 20
 """The recursion limit of a script, plus the frames of the server and of its role below it."""
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _move_up(control: int) -> int:
-    """Move a descriptor above the children's, fill all free ones below with the null device, and return it."""
+    """Move a descriptor above the children's, fill all free numbers below with the null device, and return the moved one."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, NULL + 1)
     os.closerange(MOST_DESCRIPTORS, control + 1)
     limit_descriptors()
@@ -82,7 +82,7 @@ def _move_up(control: int) -> int:
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
     """Watch the parent, and become the reaper of all descendants of this process.
 
-    Raises ParentGoneError if the parent has ended, or if the system has no calls to watch processes, which is then reported.
+    Raises ParentGoneError if the parent has ended, or if the system can't watch processes; the parent is sent that reason.
     """
     problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:
@@ -104,7 +104,7 @@ def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
 def _go_first_without_memory() -> None:
     """Have the kernel kill this process or its children first when the machine runs out of memory.
 
-    Among these it kills the one that uses most memory, which is a program and not the server.
+    Among these processes it kills the one that uses most memory, which is a program and not the server.
     """
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -119,7 +119,7 @@ def _load_code(settings: Mapping[str, Any]) -> dict[str, tuple[Role, Callable[[]
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """A function by `module:function`."""
+    """The function of the name `module:function`."""
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
@@ -161,13 +161,13 @@ def _load_library() -> int:
 
 
 def _greet(control: socket.socket, jail: Jail) -> None:
-    """Say that the server is ready, and which layers of isolation are in force."""
+    """Send the message that the server is ready, with the layers of isolation in force."""
     escapes = _probe(jail) if jail.wanted else []
     control.send(json.dumps({"layers": jail.entered, "missing": jail.missing, "escapes": escapes}).encode())
 
 
 def _probe(jail: Jail) -> list[str]:
-    """Try forbidden operations in a confined child, and return the ones that worked."""
+    """Try forbidden operations in a confined child, and return the operations that worked."""
     reader, writer = os.pipe()
     server, settings = os.getpid(), jail.settings(_TRIAL_LIMITS)
     pid = syscalls.fork()

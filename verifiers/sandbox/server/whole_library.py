@@ -18,7 +18,7 @@ sitecustomize usercustomize pip setuptools
 
 
 def load() -> None:
-    """Import every module that can be imported, and load what else the library reads on first use."""
+    """Import every module that can be imported, and load other data that the library reads on first use."""
     for name in _modules():
         try:
             importlib.import_module(name)

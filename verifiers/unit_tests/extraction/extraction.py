@@ -12,8 +12,8 @@ from verifiers.completion.cut import cut
 from verifiers.completion.words import THOUGHTS
 
 EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "raw")
-"""`*_block` takes that code block, or the whole answer if there is none; `defining_block` is the last that defines a name which
-tests need, else the last; `raw` always takes the whole text."""
+"""`*_block` takes the code block that it names, or the whole answer if there is no code block. `defining_block` is the last
+block that defines a name that tests need, else the last block. `raw` always takes the whole text."""
 
 PYTHON = "python"
 _SHELL = "bash"
@@ -38,7 +38,7 @@ class ExtractedProgram:
     others: Mapping[str, str] = field(default_factory=dict)
     """Further files by path."""
     language: str = PYTHON
-    """The name of its language."""
+    """The name of the program's language."""
 
     def __str__(self) -> str:
         if not self.others:
@@ -62,16 +62,16 @@ def extract(
     """Find the program in a completion; None if there is none.
 
     Python blocks that are named (```` ```python utils.py ````, a first line `# utils.py`, or a line `**utils.py**` before the
-    block) are files; of equal names the last counts. The main file is the block that the policy picks or, if that has a name,
-    the file named `main` or `main.py`. Other blocks without a name are dropped. The policy picks among the blocks that are
-    labelled as Python or named; if none of them can be the main file, also among those without a label, such as a program's
-    output; then among interactive sessions; and only if there are none of these either, among all. `completion.cut` and
-    `completion.blocks` define the text that is read and its blocks.
+    block) are files; if several have the same name, the last counts. The main file is the block that the policy picks or, if
+    that block has a name, the file named `main` or `main.py`. Other blocks without a name are dropped. The policy picks among
+    the blocks that are labelled as Python or named; if none of them can be the main file, also among blocks without a label,
+    such as a program's output. If there are no such blocks, it picks among interactive sessions; if there are none of these
+    either, among all blocks. `completion.cut` and `completion.blocks` define the text that is read and its blocks.
 
     Args:
         completion: A model's answer.
         policy: One of `EXTRACTIONS`.
-        main: The path of the main file if it is named; it may also be a package of that name.
+        main: The path of the main file, if that is named; a package of the same name counts too.
         names: Names that the tests need, for `defining_block`.
         thoughts: Names of the tags of thoughts.
     """
@@ -101,12 +101,13 @@ def extract_in(
 ) -> ExtractedProgram | None:
     """Find a program of one file in a completion, in one of several languages; None if there is none.
 
-    Blocks with a label of one of the languages come before those without a label, and these before others. A version at the
-    end of a label, as in `c++17`, does not count. Beside a program in another language, blocks of bash are how to run it.
+    Blocks labelled with one of the languages take precedence over unlabelled blocks, and these over all others. A version at
+    the end of a label, as in `c++17`, is ignored. Blocks of bash next to a program in another language are ignored too, since
+    they show how to run it.
 
     Args:
         completion: A model's answer.
-        policy: One of `EXTRACTIONS`; `defining_block` is the last one.
+        policy: One of `EXTRACTIONS`; `defining_block` means the last block.
         labels: The language of each label; `"python"` covers all labels of Python.
         first: The language of a program without a label.
         thoughts: Names of the tags of thoughts.
@@ -137,7 +138,7 @@ def _label(block: Block, known: Collection[str]) -> str:
 
 
 def _path(block: Block) -> str:
-    """The path that a block's info string, its first line, or the line before gives it; or empty."""
+    """The path given for a block by its info string, its first line or the line before it; empty if there is none."""
     first = next(filter(str.strip, block.content.split("\n")), "")
     for pattern, text in ((_NAME_IN_INFO, block.info), (_NAME_IN_COMMENT, first), (_NAME_BEFORE, block.before)):
         if match := pattern.search(text):
@@ -166,8 +167,8 @@ def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
 def continues(program: str, prefix: str, *names: str) -> bool:
     """Whether a program continues a prefix, which may be empty, rather than being complete.
 
-    A program is complete if it defines one of the names, or the function or class that the prefix declares. One that begins
-    inside a block is not, whatever it defines later.
+    A program is complete if it defines one of the names, or the function or class that the prefix declares. A program that
+    begins inside a block is not complete, whatever it defines later.
     """
     own = [name for name in {*names, announced(prefix)} if name] if prefix else []
     if not own:
@@ -179,7 +180,7 @@ def continues(program: str, prefix: str, *names: str) -> bool:
 
 
 def continued(prefix: str, source: str) -> str:
-    """A program that continues a prefix, whole."""
+    """The whole program that consists of a prefix and its continuation."""
     # A prompt may end with the indentation of the next line, which a completion continues or repeats.
     goes_on = prefix.endswith((" ", "\t")) and not prefix.rpartition("\n")[2].strip() and not source[:1].isspace()
     joint = "" if goes_on or not prefix or prefix.endswith("\n") or source.startswith("\n") else "\n"

@@ -3,7 +3,7 @@
 Nothing else of the program's is sent with them: no class, no buffer, no pickle. An array of objects is sent item by item,
 each encoded like a value by itself. Arrays of records, and instances of subclasses of `ndarray`, are not plain data.
 
-Imported only where NumPy is loaded.
+This module is imported only if NumPy is loaded.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def is_array(value: object) -> bool:
 
 
 def _content(value: _Array) -> list[object] | tuple[str, ...]:
-    """The items of an array of objects or of texts, or the bytes of one of numbers."""
+    """The items of an array of objects or of texts, or the bytes of an array of numbers."""
     dtype_code = value.dtype.str
     if _NUMERIC.fullmatch(dtype_code):
         return (binascii.b2a_base64(value.tobytes(), newline=False).decode(),)
@@ -47,7 +47,7 @@ def _content(value: _Array) -> list[object] | tuple[str, ...]:
 
 
 def _is_nested(item: object) -> bool:
-    """Whether an item of an array of objects is such an array: NumPy recurses into those, endlessly if one holds itself."""
+    """Whether an item of an array of objects is such an array: NumPy recurses into it, endlessly if an array holds itself."""
     return type(item) is ndarray and item.dtype.hasobject
 
 
@@ -65,7 +65,7 @@ def _make(head: Wire) -> _Array:
 
 
 _MOST_ITEMS = 1 << 26
-"""More than a message has room for."""
+"""Maximum number of items of an array; a message has no room for more."""
 
 
 def _fill(value: _Array, content: list[Any]) -> None:
@@ -142,14 +142,14 @@ _ARRAY = Kind("nd", _content, _make, _fill, _head)
 
 
 def encode(encoder: Encoder, value: object) -> Wire:
-    """Encode an array or a scalar where nothing is installed; NotPlainError for anything else."""
+    """Encode an array or a scalar without `install`; NotPlainError for anything else."""
     if type(value) is ndarray:
         return encoder.container(value, _ARRAY)
     return ["ns", *_scalar_parts(value)] if type(value) in _SCALARS else refuse(encoder, value)
 
 
 def install() -> None:
-    """Let arrays and scalars be sent, arrays as mutable containers."""
+    """Let arrays and scalars be sent; arrays are sent as mutable containers."""
     array: type = ndarray
     add_kind(array, _ARRAY)
     for cls in _SCALARS:

@@ -1,4 +1,4 @@
-"""Length-prefixed JSON messages between candidate and tester."""
+"""Length-prefixed JSON messages between the process of the program and the process of the tests."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 from typing import Any
 
 MAX_MESSAGE = 16 << 20
-"""Size in bytes; a larger result or argument is refused."""
+"""Maximum size of a message in bytes; a larger result or argument is refused."""
 
 _HEADER = struct.Struct("!I")
 _ENCODER = json.JSONEncoder(separators=(",", ":"), check_circular=False, ensure_ascii=False)
 _DECODER = json.JSONDecoder()
 _CHUNK, _MAX_CHUNK = 1 << 12, 1 << 20
-"""Bytes that are read at once: most messages arrive whole, with their header."""
+"""Minimum and maximum number of bytes that are read at once; most messages arrive whole, with their header."""
 
 
 class ChannelClosedError(Exception):
@@ -29,7 +29,7 @@ class InvalidMessageError(Exception):
 class Channel:
     """One end of a stream of messages.
 
-    The functions are bound once, so that a program that replaces them in their modules harms only itself.
+    The functions that it calls are bound once, so that a program that replaces them in their modules harms only itself.
     """
 
     def __init__(self, source: int, sink: int) -> None:
@@ -44,7 +44,7 @@ class Channel:
 
     def send(self, message: object) -> None:
         """Send one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is too large."""
-        # Not in ASCII: as escapes, two lone surrogates side by side would become one character.
+        # Not in ASCII: as escapes, two adjacent lone surrogates would be decoded as one character.
         payload = self._encode(message).encode("utf-8", "surrogatepass")
         if len(payload) > MAX_MESSAGE:
             raise InvalidMessageError(f"{len(payload)} bytes, more than the limit of {MAX_MESSAGE}")

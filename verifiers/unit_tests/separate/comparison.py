@@ -1,4 +1,4 @@
-"""Whether a result equals what was expected: by `==`, or by closeness of numbers."""
+"""Compares a result with the expected value, by `==` or by closeness of numbers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .report import UnsupportedTestError
 class approx:
     """A number, or a list, tuple, dict or array of numbers, that equals any value close to it.
 
-    The tolerance is `abs` or `rel` times the expected number, whichever is larger; the defaults are 1e-12 and 1e-6, and `abs`
-    alone counts if only that is given.
+    The tolerance is `abs` or `rel` times the expected number, whichever is larger; the defaults are 1e-12 and 1e-6. If only
+    `abs` is given, it alone counts.
     """
 
     __hash__ = None  # type: ignore[assignment]  # equality within a tolerance allows no hash
@@ -53,7 +53,7 @@ class approx:
             return self._close_number(actual, expected)
         return bool(actual == expected) and (isinstance(actual, bool) or not isinstance(expected, bool))
 
-    # These receive copies: an object of the program may claim more items than it yields.
+    # The next two receive copies: an object of the program may claim more items than it yields.
 
     def _close_items(self, actual: dict[Any, Any], expected: dict[Any, Any]) -> bool:
         return actual.keys() == expected.keys() and all(self._close(actual[key], expected[key]) for key in expected)
@@ -81,7 +81,7 @@ class approx:
 
 
 def _exact_or_float(value: object) -> Any:
-    """A tolerance as it is if it is exact, as a fraction has to be compared, else as a float."""
+    """A tolerance unchanged if it is exact, since a fraction needs an exact one, else as a float."""
     return value if isinstance(value, numbers.Rational) else float(value)  # type: ignore[arg-type] # what float refuses, raises
 
 
@@ -98,7 +98,7 @@ class Equality:
         self._wrapped_outputs = wrapped_outputs
 
     def __call__(self, result: object, expected: object) -> bool:
-        """Whether they are equal, by `==` or as configured."""
+        """Whether the result equals the expected value, by `==` or as configured."""
         if self._tuples_as_lists:
             result, expected = _with_lists(result), _with_lists(expected)
         wrapped = self._wrapped_outputs and type(expected) is list and len(expected) == 1
@@ -114,7 +114,7 @@ class Equality:
 
 
 class _CloseFloats(approx):
-    """Closeness of floats; two integers are equal or not, and only a list is close to a list."""
+    """Closeness of floats; two integers must be equal, and only a list is close to a list."""
 
     def _close(self, actual: Any, expected: Any) -> bool:
         actual, expected = packages.plain(actual), packages.plain(expected)
@@ -149,7 +149,7 @@ def _holds_nan(value: object) -> bool:
 
 
 def _same_with_nan(result: Any, expected: Any) -> bool:
-    """Whether values are equal where NaN equals NaN; only a list, tuple or dict itself is looked into."""
+    """Whether values are equal if NaN equals NaN; only lists, tuples and dicts are looked into, not instances of subclasses."""
     result, expected = packages.plain(result), packages.plain(expected)
     cls = type(expected)
     if cls is not type(result):

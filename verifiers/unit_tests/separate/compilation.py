@@ -1,4 +1,4 @@
-"""Compiled test code. It is cached, since programs come in groups that answer the same problem."""
+"""Compiles test code. The result is cached, since programs come in groups that answer the same problem."""
 
 from __future__ import annotations
 

@@ -36,26 +36,26 @@ class Conversation:
         self._functions: list[Callable[..., Any]] = []
         self._function_numbers: dict[int, int] = {}
         self._depth = 0
-        """How many functions of the tests the program is calling."""
+        """Number of functions of the tests that the program is calling."""
         self._failed: BaseException | None = None
-        """The exception that ended the test in such a function, whatever the program did with it."""
+        """The exception that ended the test in a function that the program called, whatever the program did with it."""
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
         """Whether the program has answered a request, or given a constant."""
         self.has_resolved = False
-        """Whether the tests have names of the program, by which it may steer them too."""
+        """Whether the tests have names that the program defines, through which it may steer them too."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0
-        """How often the program has been asked for what may change its objects."""
+        """How often the program has been asked for something that may change its objects."""
         self.doubts = 0
-        """How often tests have asked for the class of an object of the program, which is another one here."""
+        """How often tests have asked for the class of an object of the program, which is another class in this process."""
 
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
-        """End the job if what the program has sent makes the code within raise an exception."""
+        """End the job if data from the program makes the code in this context raise an exception."""
         try:
             yield
         except JobEndedError:
@@ -103,11 +103,11 @@ class Conversation:
             self._raise_failed()
 
     def has_changes(self) -> bool:
-        """Whether the tests have changed a container that the program holds too since they last asked."""
+        """Whether, since their last request, the tests have changed a container that the program holds too."""
         return self._messages.has_changes()
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise an exception for what a test does with an answer and is not supported."""
+        """Raise an exception for an unsupported use of an answer by a test."""
         self.refusals += 1
         raise refused(TypeError(f"not supported: {problem}"))
 
@@ -134,7 +134,7 @@ class Conversation:
     def _raised(
         self, operation: str, description: Mapping[str, Any], identity: list[Wire], content: Wire
     ) -> BaseException:
-        """The program's exception."""
+        """Rebuild the program's exception."""
         values = self._messages.decoder().decode(content)
         error = self._exceptions.rebuild([*identity, description["text"]], values, stops=operation == "next")
         unsupported = description["unsupported"] is True or isinstance(error, Stopped | Exited)
@@ -162,9 +162,9 @@ class Conversation:
             self._depth -= 1
 
     def _send_error(self, error: BaseException) -> None:
-        """Send an exception as one of the class of Python that is nearest."""
+        """Send an exception as an instance of its nearest builtin class."""
         cls = next(base for base in type(error).__mro__ if vars(builtins).get(base.__name__) is base)
-        is_refusal = isinstance(error, NotPlainError)  # a function of the tests returns what can't be sent
+        is_refusal = isinstance(error, NotPlainError)  # a function of the tests returns a value that can't be sent
         self.refusals += is_refusal
         hides = self._failed is not None or is_refusal
         try:
@@ -173,7 +173,7 @@ class Conversation:
             self._send("error", (cls, ()))
 
     def _raise_failed(self) -> None:
-        """Raise what ended the test in one of its functions, once none of them is running."""
+        """Raise the exception that ended the test in one of its functions, once none of its functions is running."""
         if self._failed is not None and not self._depth:
             failed, self._failed = self._failed, None
             raise failed
@@ -223,7 +223,7 @@ class Conversation:
     def _number_of(self, function: Callable[..., Any]) -> int:
         number = self._function_numbers.get(id(function))
         if number is None:
-            # The list keeps it alive, so that its id stays unique.
+            # The list keeps the function alive, so that its id stays unique.
             number = self._function_numbers[id(function)] = len(self._functions)
             self._functions.append(function)
         return number
@@ -263,7 +263,7 @@ def _is_shared(module: object) -> bool:
 
 
 def _place_of(value: object) -> list[Wire] | None:
-    """Where in the standard library a class or a function is; None if it is not part of it, or a method of some object."""
+    """The place of a class or function in the standard library; None if it isn't part of it, or is a method of an object."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, _STANDARD) or not (owner is None or isinstance(owner, types.ModuleType)):
         return None

@@ -15,11 +15,11 @@ from . import packages
 from .values import Wire
 
 MAX_TEXT = 2000
-"""Characters of an exception's text that are sent."""
+"""Maximum number of characters of an exception's text that are sent."""
 
 
 CHAINED = ("__cause__", "__context__", "__suppress_context__")
-"""Attributes by which Python tells where an exception comes from, in the order in which they have to be set."""
+"""Attributes in which Python records where an exception comes from, in the order in which they have to be set."""
 
 
 class UnsupportedUseError(TypeError, AttributeError):
@@ -53,12 +53,12 @@ def is_builtin(cls: type) -> bool:
     return issubclass(cls, BaseException) and vars(builtins).get(cls.__name__) is cls
 
 
-# These bypass what a class defines to hide the attributes.
+# This bypasses anything that a class defines to hide its arguments.
 args_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__["args"].__get__
 
 
 def describe_class(cls: type[BaseException], number_of: Callable[[object], int]) -> Wire:
-    """Describe an exception class: one of Python by its name, others by a handle's number, their name and their bases."""
+    """Describe an exception class: a builtin one by its name, any other by its handle's number, its name and its bases."""
     if is_builtin(cls):
         return cls.__name__
     bases = [describe_class(base, number_of) for base in cls.__bases__ if issubclass(base, BaseException)]
@@ -66,11 +66,11 @@ def describe_class(cls: type[BaseException], number_of: Callable[[object], int])
 
 
 class Stopped(Exception):
-    """A `StopIteration` of the program where none belongs: it must not end a loop of the tests."""
+    """Replaces a `StopIteration` of the program that is not allowed, since it must not end a loop of the tests."""
 
 
 class Exited(BaseException):
-    """A `GeneratorExit` of the program, for the same reason."""
+    """Replaces a `GeneratorExit` of the program, for the same reason as `Stopped`."""
 
 
 _REPLACED: dict[type, type[BaseException]] = {
@@ -81,7 +81,7 @@ _REPLACED: dict[type, type[BaseException]] = {
 
 
 class _OfProgram(type):
-    """The class of such classes: the program alone makes instances, and knows their attributes."""
+    """The metaclass of copies of the program's classes: only the program makes instances, and knows the classes' attributes."""
 
     def __getattr__(cls, name: str) -> NoReturn:
         if not name.startswith("__"):
@@ -93,7 +93,7 @@ class _OfProgram(type):
 
 
 class ExceptionClasses:
-    """The classes that the tests see in place of the program's."""
+    """The exception classes that the tests see in place of the program's classes."""
 
     def __init__(
         self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn], own: Mapping[str, Any]
@@ -106,17 +106,17 @@ class ExceptionClasses:
         self._numbers: dict[type, int] = {}
 
     def number_of(self, cls: object) -> int | None:
-        """The number of the handle of a class that was made here; None of any other."""
+        """The handle's number of a class that was made here; None for any other class."""
         return self._numbers.get(cls) if isinstance(cls, type) else None
 
     def named(self, wire: Wire) -> type[BaseException]:
-        """A class that the program gives; ValueError for one of Python itself, which would catch what the tests raise."""
+        """The class that the program gives; ValueError for a builtin class, which would catch exceptions of the tests."""
         if is_builtin(cls := self.class_of(wire)):
             raise ValueError(f"{cls.__name__} is sent as an object of the program")
         return cls
 
     def class_of(self, wire: Wire) -> type[BaseException]:
-        """The class for a description; some exception if it describes none."""
+        """The class for a description; an invalid description raises some exception."""
         if type(wire) is str:
             cls = vars(builtins).get(wire)
             if not (isinstance(cls, type) and issubclass(cls, BaseException)):
@@ -152,12 +152,12 @@ class ExceptionClasses:
         return self._attribute_of(number, name)
 
     def rebuild(self, wire: list[Wire], content: Any, *, stops: bool = False) -> BaseException:
-        """Make an exception like the program's.
+        """Rebuild an exception of the program.
 
         Args:
-            wire: Its class, the number of its handle or None, and its text.
-            content: Its arguments, and its attributes by name.
-            stops: Whether a `StopIteration` belongs here.
+            wire: The exception's class, the number of its handle (or None), and its text.
+            content: The exception's arguments, and its attributes by name.
+            stops: Whether a `StopIteration` is allowed here.
         """
         described, number, text = wire
         args, attributes = content
@@ -170,7 +170,7 @@ class ExceptionClasses:
         except Exception:  # noqa: BLE001 - the program has changed its arguments
             error = cls.__new__(cls)
         if is_pythons:
-            # One of Python itself may keep what its constructor is given, unless the program has changed its arguments.
+            # A builtin exception may keep what its constructor is given, unless the program has changed its arguments.
             with contextlib.suppress(Exception):
                 error = cls(*args)
         error.args = args
@@ -189,7 +189,7 @@ def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:
     """Give an exception its cause, its context and its notes."""
     for name in CHAINED:
         if name in attributes:
-            setattr(error, name, attributes[name])  # a TypeError if it is no exception
+            setattr(error, name, attributes[name])  # a TypeError if the value is not an exception
     if "__notes__" in attributes:
         error.__dict__["__notes__"] = attributes["__notes__"]
 

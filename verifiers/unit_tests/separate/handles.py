@@ -1,7 +1,7 @@
-"""Objects of the program as the tests see them: everything asked of one is asked of the program.
+"""Objects of the program as the tests see them: handles, which pass every request on to the program.
 
-A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` say the same of both.
-It takes part in no comparison with a plain value: the program would see the expected value and be its own judge.
+A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` treat both alike. A
+handle is never compared with a plain value: the program would see the expected value and be its own judge.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ARITHMETIC = (
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "format")
 CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
 ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
-"""Special methods, without underscores, whose answer is the program's whatever it is."""
+"""Special methods, without underscores, for which any answer of the program is accepted."""
 _PREDICATES = frozenset(
     name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
 )
-"""Methods of plain data by which tests judge it."""
+"""Methods of plain data with which tests judge the data."""
 _OF_MEMORY = ("__array", "__dlpack", "__cuda", "__buffer")
-"""Beginnings of the names by which libraries in C find memory to read: a program must not choose the address."""
+"""Beginnings of the names through which libraries in C find memory to read; a program must not choose the address."""
 
 
 def special_name(operation: str) -> str:
@@ -42,7 +42,7 @@ def special_name(operation: str) -> str:
 
 
 class Handle:
-    """An object of the program, by its number."""
+    """An object of the program, identified by its number."""
 
     def __init__(self, asks: Conversation, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
@@ -62,7 +62,7 @@ class Handle:
 
     @property
     def __signature__(self) -> NoReturn:
-        """The signature, for `inspect.signature`: refused."""
+        """The signature that `inspect.signature` asks for; it is refused."""
         _refuse(self, "the signature of an object of the program")
 
     def __instancecheck__(self, value: object) -> bool:
@@ -89,14 +89,14 @@ class Handle:
 
 
 def _judge(handle: Handle, name: str, method: Any, /, *args: object) -> Any:
-    """Call a method by which tests judge plain data: a program's object that sees the expected value would judge itself."""
+    """Call a method that judges plain data; plain arguments are refused, since an object that sees them would judge itself."""
     if not all(isinstance(arg, Handle) for arg in args):
         _refuse(handle, f"an object of the program is asked by {name} about plain data")
     return method(*args)
 
 
 def _class_in_doubt(handle: Handle) -> type:
-    """The class, for `isinstance`: any conclusion from the class of a handle is in doubt."""
+    """The class of a handle, as `isinstance` sees it; any conclusion from this class is in doubt."""
     object.__getattribute__(handle, "_handle")[0].doubts += 1
     return type(handle)
 
@@ -120,7 +120,7 @@ def _refuse(handle: Handle, problem: str) -> NoReturn:
 
 @functools.lru_cache(256)
 def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handle]:
-    """The class of handles whose objects' type has this name and these special methods."""
+    """The class of handles for objects whose type has this name and these special methods."""
     content: dict[str, Any] = {"__module__": module, "__qualname__": name, "__class__": property(_class_in_doubt)}
     content |= {name: _attribute(name) for name in ("__doc__", "__dict__")}
     for method in special:
@@ -137,7 +137,7 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
 
 
 def _attribute(name: str) -> property:
-    """An attribute that every object has, as the program's object has it."""
+    """A property for an attribute that every object has; its value is that of the program's object."""
     return property(lambda handle: ask(handle, "getattr", name))
 
 
@@ -149,7 +149,7 @@ _REFUSED = frozenset(
         *(f"i{name.rstrip('_')}" for name in ARITHMETIC),
     )
 )
-"""Further operations that Python asks for by itself."""
+"""Further special methods that Python calls by itself; they are refused."""
 
 
 def _refusing(method: str) -> Callable[..., NoReturn]:
@@ -160,7 +160,7 @@ def _refusing(method: str) -> Callable[..., NoReturn]:
 
 
 def _converted(operation: str) -> Callable[..., Any]:
-    """A conversion, whose answer stays the same until the program is asked for anything else."""
+    """A conversion; its answer stays the same until the program is asked for anything else."""
 
     def method(self: Handle, *args: Any) -> Any:
         asks: Conversation = object.__getattribute__(self, "_handle")[0]
@@ -184,7 +184,7 @@ def _asked(operation: str) -> Callable[..., Any]:
 
 
 def _between(operation: str) -> Callable[[Handle, object], Any]:
-    """An operator that is the program's if both operands are."""
+    """An operator, which the program evaluates if both operands are its objects."""
 
     def method(self: Handle, other: object) -> Any:
         if not isinstance(other, Handle):
@@ -204,7 +204,7 @@ def _reflected(operation: str) -> Callable[[Handle, object], Any]:
 def _equal(self: Handle, other: object) -> bool:
     if not isinstance(other, Handle):
         _refuse(self, f"an object of the program is compared with a {type(other).__name__}")
-    # A class that agrees to everything says nothing.
+    # The answer of an object that equals everything means nothing.
     return bool(ask(self, "eq", other)) and not ask(self, "agrees")
 
 
@@ -220,7 +220,9 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
     items = ask(self, operation)
     if not isinstance(items, Handle):
         return iter(items)
-    return items if length is None else _Counted(self, items, length)  # if it is no iterator, Python says so
+    return (
+        items if length is None else _Counted(self, items, length)
+    )  # if it is not an iterator, Python raises an error
 
 
 def _length_or_none(self: Handle) -> int | None:
@@ -235,7 +237,7 @@ def _length_or_none(self: Handle) -> int | None:
 
 
 _ENDLESS = "endless"
-"""Marks a handle over which a loop goes on without a count, since its `len` raises; it gets none later."""
+"""Marks a handle over which a loop goes on without a count, since its `len` raises; a later `len` is refused."""
 
 
 class _Counted:
@@ -264,7 +266,7 @@ class _Counted:
 
 
 def _contains(self: Handle, item: object) -> bool:
-    """Whether a class with a `__contains__` of its own says so; without one, Python looks at each item."""
+    """Ask an object whose class has its own `__contains__`; without one, Python looks at each item."""
     if not isinstance(item, Handle):
         _refuse(self, f"whether a {type(item).__name__} is in an object of the program")
     return bool(ask(self, "contains", item))
@@ -273,25 +275,25 @@ def _contains(self: Handle, item: object) -> bool:
 def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | None, trace: Any) -> bool:
     if error is None or is_programs(error) or _raised_by_statement(error, trace):
         return bool(ask(self, "exit", _nearest(cls), _told(error)))
-    # The text of a failed check is not for the program, and the program can't make the check pass.
+    # The program does not see the text of a failed check, and can't make the check pass.
     if ask(self, "exit", _nearest(cls), ()) and not isinstance(error, AssertionError):
         _refuse(self, "an object of the program suppresses an exception of the tests")
     return False
 
 
 def _told(error: BaseException | None) -> tuple[object, ...]:
-    """The arguments of an exception, or its text, where they are not all plain."""
+    """The arguments of an exception, or its text if the arguments are not all plain."""
     args = () if error is None else error.args
     return args if all(type(arg) in (str, int, float, bool, type(None)) for arg in args) else (str(error),)
 
 
 def _nearest(cls: type[BaseException] | None) -> type[BaseException] | None:
-    """A class of exceptions, or the class of Python that it derives from; None if there is no exception."""
+    """An exception class if it is builtin, else the builtin class that it derives from; None if there is no exception."""
     return None if cls is None else next(base for base in cls.__mro__ if vars(builtins).get(base.__name__) is base)
 
 
 def _raised_by_statement(error: BaseException, trace: types.TracebackType | None) -> bool:
-    """Whether a `raise` in test code has raised this; not for assertions."""
+    """Whether a `raise` statement in test code has raised an exception; False for assertions."""
     if trace is None or isinstance(error, AssertionError):
         return False
     while trace.tb_next is not None:

@@ -1,4 +1,4 @@
-"""The modules and names that test code uses: what is missing, and what is refused, before the program runs."""
+"""Checks, before the program runs, the modules and names that test code uses: some may be missing, and some are refused."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ dataclasses.is_dataclass dataclasses.replace sys.stdin sys.stdout sys.stderr sys
 os.fdopen os.read os.write os.pread os.pwrite os.dup os.dup2 os.open io.open io.FileIO
 """
 _BUILTINS = "eval exec compile globals open __builtins__"
-"""Modules, their members, and builtins that act on the process of the program, which is not that of the tests, look into its
-objects, or run text."""
+"""Modules, members of modules, and builtins that are refused: they act on the program's process, which is not the tests'
+process, look into its objects, or run text."""
 _OF_PYTEST = re.compile(r"pytest\.(?!(raises|approx|skip|fail|main)\b)\w+")
 """Members of pytest that are unsupported; `main` is allowed, for files that are also scripts."""
 
 _SUSPECT = re.compile("import|" + "|".join(map(re.escape, f"{_MEMBERS} {_BUILTINS} query".split())))
-"""Without one of these words, code needs no closer look, which would take a millisecond."""
+"""Matches the words without which code needs no closer look; a closer look takes a millisecond."""
 
 
 def check(sources: Iterable[str], given: Collection[str]) -> None:
@@ -39,8 +39,8 @@ def check(sources: Iterable[str], given: Collection[str]) -> None:
         given: Modules that the tests get besides the standard library and packages.
 
     Raises:
-        UnsupportedTestError: If it uses anything unsupported.
-        ModuleNotFoundError: If it imports a module that is not there, outside of a `try`.
+        UnsupportedTestError: If the code uses anything unsupported.
+        ModuleNotFoundError: If the code imports a missing module outside of a `try`.
     """
     known = {name.partition(".")[0] for name in given}
     for source in filter(_SUSPECT.search, sources):
@@ -58,7 +58,7 @@ def check(sources: Iterable[str], given: Collection[str]) -> None:
 
 @functools.lru_cache(64)
 def imported(source: str) -> frozenset[str]:
-    """Modules that code imports, what it imports of them, and attributes that it uses, also with their owners."""
+    """Modules that code imports, names that it imports from them, and attributes that it uses, alone and with their owners."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):

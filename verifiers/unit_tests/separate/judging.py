@@ -38,18 +38,18 @@ from .report import (
 from .values import from_wire
 
 _RECURSION = 10_000
-"""Recursion limit: nested data is decoded by recursion."""
+"""Recursion limit, which bounds nested data, since it is decoded by recursion."""
 _MODULE = "tests"
 
 
 class Judge:
-    """Runs the tests of kind `"calls"` by the method `_calls`, and so on."""
+    """Runs tests: those of the kind `"calls"` by the methods `_prepare_calls` and `_run_calls`, and so on."""
 
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
         self.report = report
         self._own: dict[str, Any] = {"__name__": _MODULE, "__builtins__": builtins, "__file__": f"/{TEST_FILE}"}
-        """The namespace of the test code, which begins with the tests' own copy of the prefix's names."""
+        """The namespace of the test code; at first it holds the tests' own copy of the prefix's names."""
         self.program = Conversation(channel, report, self._own)
         self._classes: frozenset[str] = frozenset()
         self.files: tuple[str, ...] = tuple(tests["files"])
@@ -62,7 +62,7 @@ class Judge:
         prepared = getattr(self, f"_prepare_{self._tests['kind']}")()
         if self._tests["files"]:
             sys.meta_path.insert(0, SourceFiles(self._tests["files"]))
-        # The values of call cases need nothing of the prefix, which may need the imports of the program.
+        # The values of call cases need nothing from the prefix, and the prefix may need the imports of the program.
         if self._tests["kind"] != "calls":
             exec(compile_prefix(self._tests["prefix"]), self._own)
         self._classes = classes_of(self._own, _MODULE)
@@ -72,19 +72,19 @@ class Judge:
         self.report.end(done=True)
 
     def _compiled(self, sources: list[str], given: Collection[str] = ()) -> list[types.CodeType]:
-        """Compile test code, once its imports have been checked."""
+        """Compile test code, and check its imports."""
         codes = [*map(compile_tests, sources)]
         imports.check(sources, ("pytest", *given, *map(module_name, self._tests["files"])))
         return codes
 
     def _check_defined(self, sources: list[str], given: Collection[str] = ()) -> None:
-        """Raise a BrokenTestError for a name that neither the tests define nor the prefix."""
+        """Raise a BrokenTestError for a name that neither the tests nor the prefix define."""
         known = vars(builtins).keys() | self._own.keys() | {*compile_prefix(self._tests["prefix"]).co_names}
         for name in sorted(names.free_names(sources) - known - {"__doc__", *given}):
             raise BrokenTestError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
-        """The program's global names."""
+        """The values of these global names of the program."""
         return self.program.resolve(sorted(wanted), self._classes, module)
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
@@ -105,7 +105,7 @@ class Judge:
             result = {"passed": False, **finding(error)}
             in_doubt = result["failure"] == "wrong_answer" and self.program.doubts > doubts
             in_doubt |= self.program.refusals > refusals
-            # The tests have a handle even of a class of Python, if the program gives it a name of its own.
+            # Even a builtin class is a handle for the tests, if the program gives it a name of its own.
             in_doubt |= isinstance(error, TypeError) and "catching classes" in str(error)
             if _needs_files(error):
                 self.end_unsupported(error)
@@ -114,7 +114,7 @@ class Judge:
         else:
             result = {"passed": True}
             if self.program.refusals > refusals:
-                # The test may have caught the refusal, in place of the program's own answer.
+                # The test may have caught the refusal, which replaced the program's own answer.
                 text = "the test does with an object of the program what is not supported"
                 result = {"passed": False, **finding(UnsupportedTestError(text))}
         self.report.write(**result, **fields)
@@ -122,7 +122,7 @@ class Judge:
             self.report.end(done=True)
 
     def end_unsupported(self, error: BaseException) -> NoReturn:
-        """End the job over something unsupported: the program's failure if it can have steered the tests there."""
+        """End the job because of something unsupported; if the program can have steered the tests there, it has failed."""
         self.report.end(failure=UNSUPPORTED, reason=str(error), broken=not (self.program.has_resolved))
 
     def _absent(self, name: str) -> NoReturn:
@@ -192,7 +192,7 @@ class Judge:
             self._case(functools.partial(_run_assert, code, self._own, required), name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, sources: list[str]) -> Collection[str]:
-        """Define the names that asserts use and don't define; return those that only the program can define."""
+        """Define the names that asserts use and don't define; return the names that only the program can define."""
         free = names.free_names(sources)
         # The program may define a name that the prefix only imports, as it may define any other name.
         imported = {name for name in free & self._own.keys() if _is_imported(self._own[name])}
@@ -206,7 +206,7 @@ class Judge:
 
 
 def _is_imported(value: object) -> bool:
-    """Whether the prefix has a function or a class from elsewhere."""
+    """Whether a value of the prefix is an imported function or class."""
     return callable(value) and getattr(value, "__module__", None) != _MODULE
 
 
@@ -220,13 +220,13 @@ def _run_assert(code: types.CodeType, namespace: dict[str, Any], required: Colle
 
 
 def _needs_files(error: BaseException) -> bool:
-    """Whether test code has tried to use a file, a folder or a process, which it does not have."""
+    """Whether test code has tried to use a file, a folder or a process, none of which it has."""
     is_refused = isinstance(error, PermissionError | FileNotFoundError) and error.errno is not None
     return is_refused and not is_programs(error)
 
 
 def runs_whole(function: object) -> bool:
-    """Whether calling a function of the tests runs it: generators and coroutines would only be made."""
+    """Whether calling a function of the tests runs its body; a generator or coroutine would only be created."""
     made = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     return not getattr(getattr(function, "__code__", None), "co_flags", 0) & made
 

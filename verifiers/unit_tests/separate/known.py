@@ -1,8 +1,9 @@
-"""Mutable containers that have crossed, and that both processes still hold.
+"""Mutable containers that one process has sent to the other, and that both still hold.
 
-Each process has its own copy under a common number. Every message begins with the changes that its sender has made since the
-last one. So both sides agree whenever one of them looks: at an argument that a function has changed in place, or at a list that
-an object keeps and a test appends to. A container that one side holds no longer is forgotten by both.
+Each process has its own copy of a container, under a common number. Every message begins with the changes that its sender
+has made since the last message. So the copies agree whenever a process looks at one of them, such as an argument that a
+function has changed in place, or a list that an object keeps and a test appends to. A container that one side no longer holds
+is forgotten by both.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Known:
     """The containers that one process shares with the other."""
 
     def __init__(self, content_of: Callable[[Any], Content], first: int) -> None:
-        """Start empty; the two sides number the containers that they send first from 0 and from 1, in steps of 2."""
+        """Start empty. One side numbers the containers that it sends from 0, the other from 1 (`first`), in steps of 2."""
         self._content_of = content_of
         self._entries: dict[int, Entry] = {}
         self._numbers: dict[int, int] = {}
@@ -63,7 +64,7 @@ class Known:
     def look(self) -> tuple[list[int], list[int]]:
         """The containers whose content differs from the other side's copy, and the containers that are no longer held here.
 
-        A container is held if anything but this table refers to it, directly or through others of the table.
+        A container is held if anything but this table refers to it, directly or through other containers of the table.
         """
         if not self._entries:
             return [], []
@@ -78,24 +79,24 @@ class Known:
             if is_changed:
                 changed.append(number)
             if found or before:
-                # The container itself refers to them, and the content agreed on.
+                # Both the container itself and the content agreed on refer to the members.
                 inner.update(found + before)
         content = ()  # it refers to the members of the last container
         held = {n for n, entry in self._entries.items() if _references(entry) > _OWN + inner[n]}
         reachable = list(held)
-        for number in reachable:  # grows meanwhile
+        for number in reachable:  # the list grows in the loop
             reachable += {*members[number]} - held
             held.update(members[number])
         return changed, [number for number in self._entries if number not in held]
 
     def _members(self, content: Content) -> list[int]:
-        """The numbers of containers in a content, as often as they are there."""
+        """The numbers of containers in a content, each as often as it occurs there."""
         if type(content) is not list or _LEAVES.issuperset(map(type, content)):
             return []
         return [self._numbers[id(item)] for item in content if id(item) in self._numbers]
 
     def agree(self, numbers: Iterable[int] = ()) -> None:
-        """Note the content of these containers, and of those that were new to a message, as what both sides have."""
+        """Note the content of these containers, and of containers that were new in a message, as the content of both sides."""
         for number in numbers:
             self._entries[number].agreed = None
         for entry in self._entries.values():
@@ -103,11 +104,11 @@ class Known:
                 entry.agreed = self._content_of(entry.container)
 
     def abandon(self) -> None:
-        """Forget the containers that are new to a message that is not sent after all."""
+        """Forget the containers that are new in a message that is not sent after all."""
         self.forget([number for number, entry in self._entries.items() if entry.agreed is None])
 
     def forget(self, numbers: Iterable[object]) -> None:
-        """Forget containers that one side does not hold any more; ValueError for a number that none of them has."""
+        """Forget containers that one side no longer holds; ValueError for a number that no container has."""
         for number in numbers:
             entry = self._entries.pop(number, None)  # type: ignore[call-overload]  # other types are no keys of it
             if entry is None:
@@ -116,7 +117,7 @@ class Known:
 
 
 _LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes})
-"""Types of values that hold no others."""
+"""Types of values that hold no other values."""
 
 
 def is_same(now: Content, before: Content) -> bool:
@@ -133,4 +134,4 @@ def _references(entry: Entry) -> int:
 
 
 _OWN = _references(Entry([]))
-"""References to a container that nothing else refers to; how many this counts depends on the interpreter."""
+"""The reference count of a container that nothing else refers to; it depends on the interpreter."""

@@ -1,4 +1,4 @@
-"""Messages between the two processes: values, and before them what has changed in the containers that both hold."""
+"""Messages between the two processes: values, preceded by the changes of the containers that both processes hold."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .objects import PrefixObjects
 from .values import Decoder, Encoder, Wire, content_of, kind_of
 
 TESTS, PROGRAM = 0, 1
-"""Which side numbers new containers from where."""
+"""The two sides, each with the first number that it gives to new containers."""
 
 
 class Messages:
@@ -27,7 +27,7 @@ class Messages:
         opaque: Callable[[Encoder, object], Wire],
         special: Callable[[Decoder, Wire], Any],
     ) -> None:
-        """Begin; `opaque` and `special` encode and decode what is not plain data."""
+        """Begin; `opaque` and `special` encode and decode values that are not plain data."""
         self._channel = channel
         self._known = Known(content_of, side)
         self.objects = objects
@@ -39,11 +39,11 @@ class Messages:
         """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
 
     def send(self, kind: str, *values: object, plain: Sequence[Wire] = ()) -> None:
-        """Send values, and before them plain JSON that is not encoded.
+        """Send values, preceded by plain JSON, which is not encoded again.
 
         Raises:
             NotPlainError: If a value can't be sent; nothing is sent then.
-            RecursionError: If one is nested too deeply.
+            RecursionError: If a value is nested too deeply.
             ChannelClosedError, InvalidMessageError: As `Channel.send`.
         """
         changed, released = self._known.look()
@@ -68,7 +68,7 @@ class Messages:
         return bool(self._known.look()[0])
 
     def receive(self) -> Wire:
-        """Wait for a message; apply what has changed, and return its kind and its content, which is still encoded."""
+        """Wait for a message, apply its changes, and return its kind and its content, which is still encoded."""
         kind, changes, released, *content, rest = self._channel.receive()
         decoder = self.decoder()
         for number, *wires in changes:
@@ -80,11 +80,11 @@ class Messages:
         return [kind, *content]
 
     def decoder(self) -> Decoder:
-        """A decoder for the values of the last message; `done` has to follow before anything is sent."""
+        """A decoder for the values of the last message; `done` must be called before anything is sent."""
         return Decoder(self._known, self._special)
 
     def done(self) -> None:
-        """End the decoding of a message: fill what was deferred."""
+        """End the decoding of a message: fill the containers whose content was deferred."""
         changed, released, rest = self._open.pop()
         decoder = self.decoder()
         for number, *wires in rest:
@@ -100,7 +100,7 @@ _ITERATORS: dict[type, tuple[type, ...]] = {
     array.array: (type(iter(array.array("b"))),),
     set: (type(iter(set())),),
 }
-"""Containers over which a loop ends early if they get shorter; iterators over others raise an exception."""
+"""Containers, with their iterators, over which a loop ends early if they get shorter; other iterators raise an exception."""
 
 
 def _ends_loop(container: Any, size: int) -> bool:

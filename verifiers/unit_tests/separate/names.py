@@ -35,7 +35,7 @@ def module_called(name: str) -> str | None:
 
 
 def free_names(sources: Sequence[str]) -> set[str]:
-    """Names that test code reads as globals, in whatever scope, and never binds as such."""
+    """Names that test code reads as globals, in whatever scope, and never binds as globals."""
     return set(_free_names(tuple(sources)))
 
 
@@ -44,7 +44,7 @@ def _free_names(sources: tuple[str, ...]) -> frozenset[str]:
     loaded: set[str] = set()
     bound: set[str] = set()
     tables = [symtable.symtable(source, TEST_FILE, "exec") for source in sources]
-    for table in tables:  # grows meanwhile
+    for table in tables:  # the list grows in the loop
         tables += table.get_children()
         symbols = [symbol for symbol in table.get_symbols() if symbol.is_global() or table.get_type() == "module"]
         loaded |= {symbol.get_name() for symbol in symbols if symbol.is_referenced()}
@@ -57,12 +57,12 @@ def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSe
 
     Args:
         sources: The test code.
-        names: Its free names.
-        imported: Those that the prefix imports, from wherever.
+        names: The free names of the test code.
+        imported: The names that the prefix imports, from any module.
 
     Tests wrap the call in builtins and in functions that programs usually import (`set(f(x)) == ...`,
     `math.isclose(f(x), ...)`), which a program must not replace. Such a name is the program's only if the tests use no other
-    name, so that no other can be under test.
+    name, so that no other name can be under test.
     """
     trees = [ast.parse(source) for source in sources]
     modules = set(filter(module_called, names & _names_with_attributes(*trees)))
@@ -74,7 +74,7 @@ def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSe
 
 
 def _tested(tree: ast.Module, names: set[str]) -> set[str]:
-    """The names among these that a tree calls; builtins only if it calls nothing else, since it must test something."""
+    """The names among `names` that a tree calls; builtins only if it calls no other, since it must test something."""
     called = _innermost_calls(tree) & names
     return {name for name in called if not hasattr(builtins, name)} or called
 

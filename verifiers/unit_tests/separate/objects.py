@@ -1,4 +1,4 @@
-"""Instances of the classes that a problem's prefix defines, which cross by value: the class's name, and the attributes.
+"""Instances of the classes that a problem's prefix defines; they are sent by value, as the class's name and the attributes.
 
 Program and tests have each run the prefix, and each side rebuilds an instance with its own copy of the class. So a program that
 redefines `ListNode` deceives only itself: helpers and comparisons of the tests see the tests' class.
@@ -14,11 +14,11 @@ from . import values
 from .values import Decoder, Encoder, Kind, Wire
 
 OBJECT = "o"
-"""The tag."""
+"""The tag of these instances."""
 
 
 class PrefixObjects:
-    """Encodes and decodes such instances on one side."""
+    """Encodes and decodes instances of the prefix's classes on one side."""
 
     def __init__(self, class_of: Callable[[str], Any]) -> None:
         """Begin without classes; `class_of` gives this side's class of a name."""
@@ -29,14 +29,14 @@ class PrefixObjects:
         values.add_objects(self._kind)
 
     def encode(self, encoder: Encoder, value: Any) -> Wire:
-        """Encode an instance; None if its class is not one of the prefix, or derives from something that it can't give up."""
+        """Encode an instance; None if its class is not one of the prefix's, or derives from a class of the interpreter."""
         cls = type(value)
         if cls.__name__ not in self.names:
             return None
         return encoder.deferred(value, self._kind) if _is_plain(cls) else None
 
     def decode(self, decoder: Decoder, wire: Wire) -> Any:
-        """Decode an instance; ValueError if the wire describes none."""
+        """Decode an instance; ValueError if the wire does not describe one."""
         if wire[0] != OBJECT:
             raise ValueError(f"unknown tag {wire[0]!r}"[:100])
         return decoder.deferred(wire, self._kind)
@@ -96,7 +96,7 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _hides(cls: type, name: str) -> bool:
-    """Whether an attribute of an instance would hide one by which its class works: not a slot or a field with a default."""
+    """Whether an attribute of an instance would hide one that its class needs; slots and fields with defaults are fine."""
     owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     if owner is None or name in vars(owner).get("__annotations__", {}):
         return False
@@ -110,5 +110,5 @@ def _fill(value: Any, content: list[Any]) -> None:
             raise ValueError(f"an instance with an attribute {name!r} in place of its class's"[:200])
     for name in _attributes(value).keys() - attributes.keys():
         object.__delattr__(value, name)
-    for name, item in attributes.items():  # a name that is no text raises a TypeError
+    for name, item in attributes.items():  # a name that is not text raises a TypeError
         object.__setattr__(value, name, item)

@@ -22,8 +22,8 @@ _arrays: Any = None
 
 
 def register(packages: Mapping[str, Any]) -> None:
-    """Take note of packages (`sandbox.packages.Packages` as a mapping) that are loaded, and let their values be sent."""
-    # A user who names pandas has numpy too.
+    """Take note of loaded packages (`sandbox.packages.Packages` as a mapping), and let their values be sent."""
+    # A user who names pandas can import numpy too.
     _roots.update(map(root_of, [*packages["names"], *({"numpy"} & {*packages["modules"]})]))
     if "numpy" in sys.modules:
         global _arrays
@@ -78,5 +78,5 @@ def plain(value: object) -> object:
 
 
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
-    """Whether two values, which may contain arrays, are equal; `equal` compares values without them."""
+    """Whether two values, which may contain arrays, are equal; `equal` compares values without arrays."""
     return bool(equal(result, expected) if _arrays is None else _arrays.same(result, expected, equal))

@@ -1,6 +1,6 @@
-"""The process of the program under test: runs it, and performs what the tests ask.
+"""The process of the program under test: runs the program, and performs what the tests ask.
 
-It never sees the tests, and nothing here is trusted: the other process decodes its messages as plain data and handles, so a
+This process never sees the tests, and is not trusted: the other process decodes its messages as plain data and handles, so a
 program that rewrites this code in its own process gains only wrong answers.
 """
 
@@ -45,10 +45,10 @@ class Candidate:
         self._namespace: dict[str, Any] = {}
         self._files: Collection[str] = ()
         self._objects: list[object] = []
-        """The objects of which the tests have handles, each at the handle's number."""
+        """The objects of which the tests have handles, each at the index that is its handle's number."""
         self._numbers: dict[int, int] = {}
         self._stand_ins: dict[int, int] = {}
-        """Numbers of the tests' functions by the ids of those that stand for them."""
+        """Numbers of the tests' functions by the ids of their stand-ins."""
         self._functions: dict[int, Callable[..., Any]] = {}
         self._thread = threading.get_ident()
         self._describes = False
@@ -69,7 +69,7 @@ class Candidate:
             make_room(error)
             phase, cause = (error.phase, error.error) if type(error) is ProgramError else ("run", error)
             description = describe(cause, self._files)
-            self._messages.receive()  # what the tests ask first, so that they find someone to ask
+            self._messages.receive()  # the tests' first request, so that they can send it
             self._send("unloadable", plain=[phase, description])
             return
         while True:
@@ -137,7 +137,7 @@ class Candidate:
         return [described, None if type(described) is str else self._number_of(error)]
 
     def _resolve(self, module: str | None, names: list[str], classes: list[str]) -> None:
-        """Tell what global names of one of the program's modules are."""
+        """Send the values of global names of one of the program's modules."""
         self._messages.done()
         self._messages.objects.names = frozenset(classes)
         try:
@@ -168,7 +168,7 @@ class Candidate:
         return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
 
     def _content(self, encoder: Encoder, error: BaseException) -> Wire:
-        """The arguments and attributes of an exception; of those that it holds no attributes, since they may hold others."""
+        """The arguments and attributes of an exception; exceptions within it lose their attributes, which may hold others."""
         if self._describes:
             args = args_of(error)
             told = args if all(type(arg) in _ATOMS for arg in args) else (message_of(error)[:MAX_TEXT],)
@@ -182,7 +182,7 @@ class Candidate:
     def _number_of(self, value: object) -> int:
         number = self._numbers.get(id(value))
         if number is None:
-            # The list keeps it alive, so that its id stays unique.
+            # The list keeps the object alive, so that its id stays unique.
             number = self._numbers[id(value)] = len(self._objects)
             self._objects.append(value)
         return number
@@ -241,14 +241,14 @@ class Candidate:
 
 @functools.lru_cache(256)
 def _type_of(cls: Any) -> list[Any]:
-    """A class's name and module, and which special methods its instances have."""
+    """The name and module of a class, and the special methods that its instances have."""
     names = {name for base in cls.__mro__ if base is not object for name in vars(base)}
     special = sorted(name for name in names if name[:2] == "__" == name[-2:] and _defines(cls, name))
     return [cls.__name__, cls.__module__, special]
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """The attributes of an exception, with those of Python that are set."""
+    """The attributes of an exception, including those set by Python."""
     held: dict[str, object] = object.__getattribute__(error, "__dict__")
     found = {name: value for name, value in held.items() if not name.startswith("__") or name == "__notes__"}
     chained = {name: BaseException.__dict__[name].__get__(error) for name in CHAINED}
@@ -256,21 +256,21 @@ def _attributes(error: BaseException) -> dict[str, object]:
 
 
 def _defines(cls: type, name: str) -> bool:
-    """Whether a class has a special method of its own, not that of every object."""
+    """Whether a class has its own version of a special method, rather than that of `object`."""
     found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     return found is not None and found is not vars(object).get(name)
 
 
 for _cls in (types.FunctionType, type):
-    _type_of(_cls)  # here, so that no program pays for it
+    _type_of(_cls)  # cached here, so that no program spends time on it
 _get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
 
 
 def _agrees_with_a_stranger(value: object) -> object:
-    """Whether an object claims to equal one that it can't know."""
+    """Whether an object claims to equal an object that it can't know."""
     try:
         return value == object()
-    except Exception:  # noqa: BLE001 - a class may expect others of its own
+    except Exception:  # noqa: BLE001 - a class may expect only its own instances
         return False
 
 
@@ -296,7 +296,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
         for function in (len, str, repr, bool, int, float, complex, hash, format, round, reversed)
     },
 }
-"""The operations on an object of the program, the first argument, that the tests may ask for."""
+"""The operations that the tests may ask for, each with an object of the program as the first argument."""
 
 
 def run_sample() -> None:

@@ -1,4 +1,4 @@
-"""The report of the tests' process: the result of each case, one a line, and the classes of failure."""
+"""The report of the tests' process: the result of each case, one per line, and the classes of failure."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any, NoReturn
 TEST_FILE = "test.py"
 """The name under which test code is compiled."""
 MAX_TEXT = 1000
-"""Characters of a text in a report."""
+"""Maximum number of characters of a text in a report."""
 MAX_REPORT = 16 << 20
-"""Maximum size in bytes."""
+"""Maximum size of a report in bytes."""
 _EFBIG = 27
 UNSUPPORTED = "unsupported"
-"""The class of failure for what is not supported."""
+"""The class of failure for anything that is not supported."""
 _THEIRS = "__program_error__"
 _REFUSED = "__refused__"
 
@@ -25,7 +25,7 @@ class JobEndedError(BaseException):
 
 
 class UnsupportedTestError(BaseException):
-    """A test needs what is not supported; as in pytest's outcomes, no handler of `Exception` prevents the end of the test."""
+    """A test needs something unsupported; as with pytest's outcomes, no handler of `Exception` prevents the test's end."""
 
 
 class BrokenTestError(Exception):
@@ -51,7 +51,7 @@ class Report:
         os.write(self._descriptor, _line(fields))
 
     def end(self, **fields: object) -> NoReturn:
-        """Write the last line and end the job for good. `broken=True` says that no program has a say in the failure."""
+        """Write the last line and end the job for good. `broken=True` means that no program influences the failure."""
         if not self._ended:
             os.write(self._descriptor, _line(fields))
         if self._ends_process:
@@ -65,14 +65,14 @@ def _line(fields: Mapping[str, object]) -> bytes:
 
 
 def _shortened(value: object) -> object:
-    """Cut the texts in a line, which may be the program's."""
+    """Shorten the texts in a line; they may come from the program."""
     if isinstance(value, Mapping):
         return {name: _shortened(item) for name, item in value.items()}
     return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
 def as_programs(error: BaseException, description: Mapping[str, Any]) -> BaseException:
-    """Mark an exception as raised by the program, which describes it so; TypeError or KeyError if it does not."""
+    """Mark an exception as raised by the program, with its description; TypeError or KeyError if that is invalid."""
     numbers = {name: n if type(n := description.get(name)) is int else None for name in ("line", "errno")}
     texts = {name: str(description[name])[:MAX_TEXT] for name in ("type", "text")}
     file = description.get("file")
@@ -98,13 +98,13 @@ def is_programs(error: BaseException) -> bool:
 
 
 def refused(error: BaseException) -> BaseException:
-    """Mark an exception that stands in place of the program's own answer."""
+    """Mark an exception that replaces the program's own answer."""
     error.__dict__[_REFUSED] = True
     return error
 
 
 def finding(error: BaseException) -> dict[str, Any]:
-    """Describe why a case failed: by an exception of the program, or of the test."""
+    """Describe the exception, of the program or of the test, with which a case failed."""
     theirs = error.__dict__.get(_THEIRS)
     if theirs is not None:
         names = {"type": "type", "text": "message", "file": "file", "line": "line"}
@@ -115,7 +115,7 @@ def finding(error: BaseException) -> dict[str, Any]:
 
 
 def _class_of(error: Mapping[str, Any]) -> str:
-    """The class of failure of an exception that the program raised."""
+    """The class of failure for an exception that the program raised."""
     bases = error["bases"]
     if error["unsupported"]:
         return UNSUPPORTED
@@ -131,7 +131,7 @@ def _class_of(error: Mapping[str, Any]) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """An exception's text, which the program can influence if it contains one of its objects."""
+    """The text of an exception; the program can influence the text if the exception contains one of its objects."""
     try:
         return str(error)[:MAX_TEXT]
     except JobEndedError:

@@ -1,7 +1,8 @@
-"""The process of the tests: serves one job after another, as long as their tests leave no trace in it.
+"""The process of the tests: serves one job after another, as long as their tests leave no trace in the process.
 
-Any other job is the only one of its process: its tests could find what programs of earlier jobs had a say in, such as flags of
-the decimal context, subclasses, and memory in use. Sharing the process saves about a third of the CPU time of a short program.
+Any other job gets a process of its own, since its tests could find state that programs of earlier jobs have influenced, such as
+flags of the decimal context, subclasses, and memory in use. Sharing the process saves about a third of the CPU time of a short
+program.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ _RECURSION = 10_000
 
 
 def serve() -> NoReturn:
-    """Serve jobs. Each arrives as four descriptors, the pipes from and to the program and the files of tests and report."""
+    """Serve jobs. Each arrives as four descriptors: the pipes from and to the program, and the files of tests and report."""
     gc.enable()
-    sys.setrecursionlimit(_RECURSION)  # not only in the judge: by it the compiler decides what is nested too deeply
+    sys.setrecursionlimit(_RECURSION)  # not only in the judge: the compiler uses it too, for nested code
     control = socket.socket(fileno=CONTROL)
     # The memory that packages take is included from the beginning.
     most_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss + _GROWTH_KIB
@@ -72,7 +73,7 @@ def serve() -> NoReturn:
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
-    os.close(tests)  # a test that opens a number of the program's as a file must not find it
+    os.close(tests)  # a test that opens a number from the program as a descriptor must not find them
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     sys.modules["pytest"] = pytest_module()
@@ -94,14 +95,14 @@ def run_job(judge: Judge) -> None:
             judge.end_unsupported(error)
         except BaseException as error:  # noqa: BLE001 - recorded in the report
             if is_programs(error) or (judge.program.has_resolved and not isinstance(error, BrokenTestError)):
-                # The program can have led the tests there.
+                # The program can have led the tests to this error.
                 judge.report.end(**finding(error))
             exception = {"type": type(error).__name__, "message": text_of(error)}
             judge.report.end(failure="broken_test", exception=exception)
 
 
 def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
-    """Whether a process can run a job's tests and then other tests as if it had not."""
+    """Whether a process that has run a job's tests can run other tests as if it had never run the job's."""
     if tests["kind"] == "calls":
         return True  # they are data
     if tests["kind"] == "functions" or tests["files"] or packages.any_loaded():
@@ -110,7 +111,7 @@ def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
         harmless_prefix = leaves_no_trace(compile_prefix(tests["prefix"]))
         return harmless_prefix and all(map(leaves_no_trace, map(compile_tests, _code(tests))))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # the same error then ends a job that is reported
+        return False  # the job then ends with the same error, which is reported
 
 
 def _code(tests: Mapping[str, Any]) -> Iterable[str]:

@@ -1,7 +1,7 @@
-"""Which test code leaves no trace in the process that runs it, so that the process may run the next job's tests too.
+"""Decides which test code leaves no trace in the process that runs it, so that the process may run the next job's tests too.
 
-The compiled code is analysed before it runs, and conservatively: a name or an instruction that is not known to have no
-effect on the interpreter means "no", which costs only a fork.
+The compiled code is analysed conservatively before it runs: it is taken to leave a trace, which costs only a fork, if it has a
+name or an instruction that might have an effect on the interpreter.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ _INSTRUCTIONS = frozenset(
     for name in ("STORE_ATTR", "DELETE_ATTR", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO", "GET_AWAITABLE")
     if name in dis.opmap
 )
-"""Attribute assignment; classes, which their bases remember; handlers, which could suppress the end of the job."""
+"""Attribute assignment; class definitions, which bases remember; handlers, which could suppress the end of the job."""
 
 
 @functools.lru_cache(64)
@@ -86,5 +86,5 @@ def leaves_no_trace(code: types.CodeType) -> bool:
 
 
 def _is_harmless(name: str) -> bool:
-    # A name that no reachable object has is a variable of the code itself, or an attribute of an object of the candidate.
+    # A name that no reachable object has is a variable of the code itself, or an attribute of an object of the program.
     return name in _HARMLESS or (name not in _KNOWN and not name.startswith("_") and "." not in name)

@@ -11,7 +11,7 @@ from verifiers.sandbox.programs.source_files import COMPILE_ERRORS
 
 
 def compile_whole(source: str, filename: str) -> types.CodeType:
-    """Compile a prompt's code, without a last statement that is left to be continued."""
+    """Compile a prompt's code, without a last statement that is incomplete."""
     source = source.removeprefix("\ufeff")
     try:
         return compile(source, filename, "exec", dont_inherit=True)
@@ -26,15 +26,15 @@ def compile_whole(source: str, filename: str) -> types.CodeType:
 
 @dataclass(frozen=True, slots=True)
 class Program(source_files.Program):
-    """A program for the candidate to run."""
+    """A program with the prompt's code, as the program's process runs it."""
 
     prefix: str = ""
-    """Source that runs before the main file, in its namespace, without an end that does not compile."""
+    """Source that runs before the main file, in its namespace; an end that does not compile is left out."""
     entry_point: str = ""
-    """A name that the prefix only declares: its definition there is dropped. May be empty."""
+    """A name that the prefix only declares, or empty; the prefix's definition of it is dropped."""
 
     def _prepare(self, module: types.ModuleType) -> None:
-        source_files.Program._prepare(self, module)  # `super` finds no class with slots
+        source_files.Program._prepare(self, module)  # `super()` fails in a dataclass with slots
         if module.__dict__["__file__"] != self.main:
             return
         if self.prefix:

@@ -1,4 +1,4 @@
-"""Test files in the style of pytest and unittest, without fixtures: what tests import of both, and how they run."""
+"""Test files in the style of pytest and unittest, without fixtures: the parts of both that tests import, and how tests run."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class TestFileJudge(Judge):
             self._skipped = True
 
     def module(self, name: str) -> bool:
-        """Whether a module is the program's, under a name by which the tests import it."""
+        """Whether a name by which the tests import a module is that of a module of the program."""
         if name in self._modules or not self._is_below(name):
             return name in self._modules
         try:
@@ -81,7 +81,7 @@ class TestFileJudge(Judge):
         return any(f"{name}.".startswith(f"{module}.") for module in self._modules)
 
     def attribute(self, module: str, name: str) -> Any:
-        """A global name of one of the program's modules; ImportError or AttributeError that counts as the program's."""
+        """The value of a global name of a module of the program; an ImportError or AttributeError counts as the program's."""
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
         if name not in found:
@@ -92,7 +92,7 @@ class TestFileJudge(Judge):
         """The names that `import *` takes: those that the tests use and the program defines."""
         source = self._tests["test"]
         wanted = {name for name in names.free_names([source]) if not name.startswith("_")} - vars(builtins).keys()
-        wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # by which tests judge
+        wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # tests judge by these functions
         return sorted(self._resolve(wanted, None if module == self._modules[0] else module))
 
 
@@ -118,7 +118,7 @@ class _ProgramModules:
 _OF_IMPORTS = frozenset(
     f"__{name}__" for name in ("path", "spec", "loader", "file", "package", "wrapped", "cached", "test", "signature")
 )
-"""Attributes of modules by which the import system works."""
+"""Attributes of modules that the import system uses."""
 
 
 class _ProgramModule(types.ModuleType):
@@ -145,7 +145,7 @@ class _ProgramModule(types.ModuleType):
 
 
 def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The tests of a file by name, each to be called."""
+    """The tests of a file: the name of each, and a function that runs it."""
     for name, value in list(namespace.items()):
         if isinstance(value, type) and issubclass(value, _test_cases()):
             yield from _of_unittest(value)
@@ -195,7 +195,7 @@ def _one_argument(instance: Any, method: str) -> list[object]:
 
 
 def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Callable[[], object]]:
-    """A test with its name; UnsupportedTestError for one that needs what only pytest can give."""
+    """The name of a test, and a function that runs it; UnsupportedTestError if it needs something that only pytest has."""
     if not runs_whole(function):
         raise UnsupportedTestError(f"{name} is a generator or a coroutine")
     code = function.__code__
@@ -210,12 +210,12 @@ def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Cal
 
 
 def _test_cases() -> Any:
-    """`unittest.TestCase`, if the tests use it: few do, and each process would pay for the module."""
+    """`unittest.TestCase`, if the tests use it: few do, and each process would spend time on loading the module."""
     return getattr(sys.modules.get("unittest"), "TestCase", ())
 
 
 class _Raises:
-    """The context manager of `pytest.raises`, which is also the name after `as`."""
+    """The context manager of `pytest.raises`, which is also the value after `as`."""
 
     def __init__(self, expected: Any, match: str | None) -> None:
         self.type = expected

@@ -1,8 +1,9 @@
-"""Plain data as tagged JSON: what the processes of program and tests can send each other by value.
+"""Plain data as tagged JSON: the values that the processes of program and tests can send each other by value.
 
-Numbers, strings and None stand for themselves; everything else is a list that begins with a tag. Decoding yields exact
+Numbers, strings and None are sent unchanged; everything else is a list that begins with a tag. Decoding yields exact
 builtins and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives
-from one of these is not plain data. Any other value goes to the function `opaque`, which replaces it with a handle or refuses.
+from one of these is not plain data. Any other value goes to the function `opaque`, which refuses it or replaces it with a
+handle.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ Wire = Any
 _ATOMS = frozenset({type(None), bool, float, str})
 _BIG = 1 << 1024
 _MAX_DEPTH = 1000
-"""Maximum depth of nesting. The limit of Python's own JSON differs between its versions, and verdicts must not: the lowest is
-1500 (3.12)."""
+"""Maximum depth of nesting. The limit of Python's own JSON differs between Python's versions (the lowest is 1500, in 3.12), and
+verdicts must not differ."""
 TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
@@ -38,7 +39,7 @@ TYPES: dict[str, type] = {
         *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
     )
 }
-"""Classes that are sent by name. Not `object`: whatever a test has caught is an instance of it."""
+"""Classes that are sent by name. `object` is not one of them, since anything that a test catches is an instance of it."""
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items()}
 
 
@@ -47,7 +48,7 @@ _BY_TEXT = (
     | dict.fromkeys(("PosixPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
     | {f"IPv{version}{suffix}": "ipaddress" for version in (4, 6) for suffix in ("Address", "Network", "Interface")}
 )
-"""Classes of modules that few programs import, each with its module: the text of an instance makes an equal one."""
+"""Classes of modules that few programs import, each with its module; an equal instance can be made from an instance's text."""
 
 
 class NotPlainError(Exception):
@@ -62,9 +63,9 @@ class Kind:
     content: Callable[[Any], Content]
     """The content of an instance: a list, whose items are compared by identity to find changes, or another sequence."""
     make: Callable[[Wire], Any]
-    """Makes an empty instance for the wire's head, the item before its content."""
+    """Makes an empty instance from the wire's head, which is the item before the content."""
     fill: Callable[[Any, list[Any]], object]
-    """Gives an instance this content in place of its own."""
+    """Replaces the content of an instance by this content."""
     head: Callable[[Any], Wire] = lambda value: None
 
 
@@ -116,7 +117,7 @@ class Encoder:
 
     def rest(self) -> list[Wire]:
         """Encode the content of deferred containers, each after its number."""
-        # Grows meanwhile.
+        # The list grows in the loop.
         return [[number, *self.content(value, kind)] for number, value, kind in self._deferred]
 
     def content(self, value: object, kind: Kind) -> list[Wire]:
@@ -183,7 +184,7 @@ def content_of(container: Any) -> Content:
 
 
 def kind_of(container: object) -> Kind:
-    """The kind of a mutable container; KeyError if it is none."""
+    """The kind of a mutable container; if its class is in no table, the kind that `add_objects` has set."""
     return KINDS.get(type(container)) or _OBJECTS[0]
 
 
@@ -202,7 +203,7 @@ def flatten(pairs: Iterable[tuple[object, object]]) -> list[object]:
 
 
 def pairs(content: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    """The pairs of such a list; ValueError if its length is odd."""
+    """The keys and values in a list from `flatten`, in pairs; ValueError if its length is odd."""
     return zip(content[::2], content[1::2], strict=True)
 
 
@@ -213,7 +214,7 @@ def _fill_set(value: set[object], content: list[Any]) -> None:
 
 def _fill_mapping(value: dict[object, object], content: list[Any]) -> None:
     given = [*pairs(content)]
-    # If the keys are the same, iterators go on, as they do when items are assigned.
+    # If the keys stay the same, iterators go on, as they do when items are assigned.
     if len(given) != len(value) or not all(map(operator.is_, value, (key for key, _ in given))):
         value.clear()
     for key, item in given:
@@ -270,14 +271,14 @@ def add_kind(cls: type, kind: Kind) -> None:
 def add_value(
     cls: type, tag: str, parts: Callable[[Any], Iterable[object]], build: Callable[..., object] | None = None
 ) -> None:
-    """Let instances of a further class be sent as values: their parts, from which they are built."""
+    """Let instances of a further class be sent as values: as the parts from which they are built again."""
     _ENCODERS[cls] = tag, parts
     if build is not None:
         _DECODERS[tag] = build
 
 
 def _time_parts(value: datetime.datetime | datetime.time) -> tuple[object, ...]:
-    """The text of a time without its zone, the zone, and the fold; of a zone of the program's own the offset alone."""
+    """The text of a time without its zone, the zone, and the fold; a zone of the program's own is replaced by its offset."""
     zone, offset = value.tzinfo, value.utcoffset()
     if offset is not None and type(zone).__name__ not in ("timezone", "ZoneInfo"):
         zone = datetime.timezone(offset)
@@ -320,7 +321,7 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
     (type({}.values()), "dv", list, lambda *items: dict(enumerate(items)).values()),
     (type({}.items()), "di", flatten, lambda *content: dict(pairs(content)).items()),
 )
-"""Classes of values, each with its tag, a function that takes one apart, and one that builds it."""
+"""Classes of values, each with its tag, a function that takes an instance apart, and a function that builds one."""
 _ENCODERS: dict[type, tuple[str, Callable[[Any], Iterable[object]]]] = {}
 _DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__, "v": _from_text}
 for _value in _VALUES:
@@ -331,7 +332,7 @@ def to_wire(value: object, opaque: Callable[[Encoder, object], Wire] | None = No
     """Encode one value by itself; `opaque` encodes what is not plain data.
 
     Raises:
-        NotPlainError: If it can't be sent.
+        NotPlainError: If the value can't be sent.
     """
     return Encoder(Known(content_of, 0), opaque or refuse).encode(value)
 
@@ -342,5 +343,5 @@ def from_wire(wire: Wire) -> Any:
 
 
 def refuse(_: object, value: object) -> Wire:
-    """Raise the NotPlainError of a value that can't be sent."""
+    """Raise a NotPlainError for a value that can't be sent."""
     raise NotPlainError(f"a value of type {type(value).__name__!r} is not plain data")

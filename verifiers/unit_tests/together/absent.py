@@ -1,6 +1,6 @@
-"""The file in the program's place while its tests are inspected: names can be imported from it.
+"""The file that replaces the program while its tests are inspected: any name can be imported from it.
 
-Whatever else is done with it ends there, and is reported: of such tests nothing is decided.
+Any other use of the file ends the inspection and is reported; the inspection then decides nothing about the tests.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whether the functions that judge are still those that they were before the program ran."""
+"""Checks whether the functions that judge are still the same as before the program ran."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ pluggy._callers pluggy._hooks pluggy._manager pluggy._result
 """
 """The modules whose functions are compared."""
 _HOOK = "hook"
-"""End of the names in `sys` that pytest sets by itself, and sets back later."""
+"""Ending of the names in `sys` that pytest itself changes and later restores."""
 _Content = tuple[object, object, object, object]
 _Entry = tuple[Mapping[str, object], str, str, object, _Content | None]
-"""A namespace, its title, a name in it, the value, and what decides what that does if it is a function."""
+"""A namespace, its title, a name in it, the value, and if that is a function, the parts that decide what it does."""
 _get_type = type  # a program may replace it
 
 
 def functions() -> list[_Entry]:
-    """The functions of these modules and of their classes."""
+    """The functions of the modules that judge, and of their classes."""
     modules = [name for name in _JUDGES.split() if name in sys.modules]
     entries = [(namespace, title, name, value, _content(value)) for namespace, title, name, value in _named(modules)]
     return [*((sys.modules, "sys.modules", name, sys.modules[name], None) for name in modules), *entries]
 
 
 def changed(before: list[_Entry]) -> list[str]:
-    """Names of those that are others now, or gone."""
-    # One loop without calls of what a program may replace, since each test file pays for it.
+    """Names of the functions that have been replaced or removed."""
+    # One loop, since it runs for each test file; it calls nothing that a program may replace.
     names = []
     for namespace, title, name, value, content in before:
         if namespace.get(name) is not value or (content is not None and _differs(content, _content(value))):
@@ -59,7 +59,7 @@ def _named(modules: Iterable[str]) -> Iterator[tuple[Mapping[str, object], str, 
         for name, value in [*namespace.items()]:
             if callable(value) and not name.endswith(_HOOK):
                 yield namespace, module_name, name, value
-            # A class that another module shows is looked at there.
+            # A class of another module is looked at in that module.
             if isinstance(value, type) and value.__module__ == module_name:
                 members = vars(value)
                 title = f"{module_name}.{name}"

@@ -18,12 +18,12 @@ class Inspector:
     """A plugin of pytest that reports what is wrong with a test file, and what it expects of its tests."""
 
     def __init__(self, report: Callable[[Mapping[str, object]], None], modules: list[str]) -> None:
-        """Make one for a program of these modules; it knows those of the problem's files too."""
+        """Make an inspector; `modules` are the modules of the program and of the problem's files."""
         self._report = report
         self._below = tuple(f"{name}." for name in modules)
 
     def pytest_exception_interact(self, call: Any) -> None:
-        """Report an error of the collection, which may be for want of a program."""
+        """Report an error of the collection, which may be due to the missing program."""
         pytest = importlib.import_module("pytest")
         error = call.excinfo.value.__cause__ or call.excinfo.value
         kinds = SyntaxError, ImportError, pytest.Collector.CollectError, pytest.fail.Exception
@@ -57,13 +57,13 @@ def _has(item: Any, attribute: str) -> bool:
 
 
 def _problems(item: Any) -> Iterator[str]:
-    """Why no program can pass a test."""
+    """The reasons why no program can pass a test."""
     known = {"request", *item._fixtureinfo.name2fixturedefs}
     yield from (f"fixture {name!r} not found" for name in item._fixtureinfo.names_closure if name not in known)
     if inspect.iscoroutinefunction(item.obj) and type(item) is importlib.import_module("pytest").Function:
         yield "coroutines need a plugin of pytest"
     code = inspect.unwrap(item.function).__code__
-    steps = () if code.co_exceptiontable else dis.get_instructions(code)  # without `try` and `with`
+    steps = () if code.co_exceptiontable else dis.get_instructions(code)  # only code without `try` and `with`
     used = (step.argval.partition(".")[0] for step in steps if step.opname == "IMPORT_NAME")
     missing = (name for name in used if name and name not in sys.modules and not importlib.util.find_spec(name))
     yield from (f"No module named {name!r}" for name in missing)

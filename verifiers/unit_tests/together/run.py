@@ -1,4 +1,4 @@
-"""The role of a process in which pytest runs a test file beside the program, and reports on a channel opened before both."""
+"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened before both."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ xml.etree.ElementTree zipfile
 """
 """Modules that tests commonly import, besides pytest's own plugins."""
 _RECURSION = 200
-"""Frames of pytest below a test."""
+"""Number of stack frames of pytest below a test."""
 _OPTIONS = ("--assert=plain", "-p", "no:terminal", "-p", "no:cacheprovider", "-c", os.devnull)
-"""No terminal report: it would hold paths of the machine and times."""
+"""Options of pytest; there is no terminal report, since it would hold paths of the machine and times."""
 _EXCEPTION = 2000
 _SAMPLE = """
 import unittest
@@ -48,15 +48,15 @@ class TestMore(unittest.TestCase):
     def test_more(self):
         self.assertEqual(1, 1)
 """
-# A program may replace them.
+# Bound once, since a program may replace them.
 _write, _exit, _dumps, _open = os.write, os._exit, json.dumps, io.open
 _before: list[Any] = []
 _configs: list[Any] = []
-"""A configuration of pytest with its plugins registered, which every session needs and takes a third of its time for."""
+"""A configuration of pytest with its plugins registered; every session needs one, and making it takes a third of its time."""
 
 
 def prepare(packages: Mapping[str, Any]) -> None:
-    """Load what each file needs of pytest, and take note of its functions."""
+    """Load the parts of pytest that each file needs, and take note of pytest's functions."""
     command = importlib.import_module("verifiers.sandbox.programs.command")
     command.prepare(packages)
     config = importlib.import_module("_pytest.config")
@@ -81,12 +81,12 @@ def _warm_up() -> None:
         importlib.import_module("pytest").main([*_OPTIONS, "--noconftest", "--rootdir", folder, str(file)])
     sys.path[:], tempfile.tempdir = path, None  # a child has a folder of its own
     del sys.modules[file.stem]
-    for name in ("last_type", "last_value", "last_traceback", "last_exc"):  # of the test that fails
+    for name in ("last_type", "last_value", "last_traceback", "last_exc"):  # set by the test that fails
         vars(sys).pop(name, None)
 
 
 def _show_fixtures_alone(plugin: Any) -> None:
-    """Let `dir` of a module, which pytest looks at for fixtures in each session, name nothing else: a third of a session."""
+    """Let `dir` of a plugin name only its fixtures: pytest looks through it for these, which takes a third of a session."""
     fixture = sys.modules["_pytest.fixtures"].FixtureFunctionDefinition
     names = [name for name, value in vars(plugin).items() if isinstance(value, fixture)]
     plugin.__dir__ = lambda: names
@@ -101,7 +101,7 @@ def _test(asked: Mapping[str, Any]) -> None:
     """Run pytest, and end the process."""
     close_answer()
     gc.enable()
-    builtins.open = io.open = _open  # the fork server has set one for where nothing can be written
+    builtins.open = io.open = _open  # the fork server has set another one, for programs that can't write files
     folder, own = asked["folder"], asked["own"]
     os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTHONPATH": folder})
     sys.path.insert(0, folder)
@@ -121,7 +121,7 @@ def _test(asked: Mapping[str, Any]) -> None:
 
 
 def _use_prepared_config() -> None:
-    """Let the next session have the configuration of the server, with its own arguments."""
+    """Let the next session use the server's configuration, with the session's own arguments."""
     module: Any = sys.modules["_pytest.config"]
     own = module.get_config
 
@@ -145,7 +145,7 @@ def _report(line: Mapping[str, object]) -> None:
 
 
 def _make_report(self: object, call: Any) -> Generator[None, Any, Any]:
-    """Note whether `pytest.xfail` has ended a test, which the program may have called."""
+    """Note whether `pytest.xfail`, which the program may have called, has ended a test."""
     report = yield
     report.called_off = call.excinfo is not None and isinstance(
         call.excinfo.value, sys.modules["pytest"].xfail.Exception
@@ -173,7 +173,7 @@ class _Reporter:
 
 
 def _text(report: Any) -> str:
-    """The exception of a failure, without its traceback, in which are paths of the machine."""
+    """The exception of a failure, without the traceback, which contains paths of the machine."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message)[-_EXCEPTION:]
