@@ -69,7 +69,7 @@ class Batch:
     """f64[k], weight of each component in the score."""
 
     here: Tensor | None = None
-    """bool[b], False for trajectories whose tokens another rank has and trains on; None if this rank has all."""
+    """bool[b], False for trajectories whose tokens another rank has and trains on; None if this rank has the tokens of all."""
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -207,7 +207,7 @@ def _here(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """The components of composed scores, if all valid trajectories have the same ones."""
+    """The components of composed scores, if all valid trajectories have the same components."""
     valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.errored]
     names = tuple(valid[0]) if valid else ()
     if not names or any(tuple(parts) != names for parts in valid):

@@ -185,7 +185,7 @@ def preference_loss(
 
     Args:
         margins: The margins h, with gradient.
-        beta: Weight of the KL divergence in the objective that is solved, above 0.
+        beta: Weight of the KL divergence in DPO's objective, above 0.
         kind: See `PreferenceLoss`.
         label_smoothing: The probability e that a label is wrong, from 0 to below 0.5.
     """

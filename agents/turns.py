@@ -1,8 +1,8 @@
 """Credit by turns: one advantage for all tokens of a turn, in episodes of several turns.
 
 Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; the environment's tokens between two turns
-belong to neither turn, and a reward received between them belongs to the first. From one turn to the next is one step of time:
-a discount factor counts turns, not tokens.
+belong to neither turn, and a reward received between them belongs to the earlier turn. From one turn to the next is one step of
+time: a discount factor counts turns, not tokens.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ class Policy(Protocol):
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce, with sampling seeds u64[r], that some rows begin new episodes, or new contexts of their current episodes.
 
-        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are as short as those of the context
-        before it.
+        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are again as short as at the start
+        of the context before it.
         """
         ...
 
@@ -76,7 +76,7 @@ class Sampler(Policy, Protocol):
         ...
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
-        """A context in which the policy acts with the learner's weights on entry; yields metrics of the weight transfer."""
+        """A context in which the policy acts with the learner's weights as of its start; yields metrics of their transfer."""
         ...
 
 

@@ -60,7 +60,7 @@ class DPOConfig(AgentConfig):
     """File of preference pairs (.jsonl or .parquet) or folder of rlvr eval to learn from, in place of the policy's own
     completions; a step has `problems_per_step` pairs."""
     beta: Annotated[float, Above(0)] = 0.1
-    """Weight of the KL divergence from the reference in the objective that is solved; small values allow large changes."""
+    """Weight of the KL divergence from the reference in DPO's objective; small values allow large changes."""
     pairing: Pairing = "best-worst"
     """The pairs that are made from a group of the policy's own completions: the best with the worst, or `all` pairs with
     different scores."""
@@ -189,7 +189,7 @@ class DPO(Agent):
         return policy_gradient(logprobs, advantages)
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take one optimiser step in each epoch, with the margins at its weights; metrics of pairs are those of the first."""
+        """Take one optimiser step in each epoch, with the margins at the current weights; pair metrics are the first step's."""
         steps: list[dict[str, float]] = []
         _, metrics = self._slopes(batch, batch.old)
         for epoch in range(self.config.epochs):

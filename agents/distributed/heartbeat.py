@@ -139,7 +139,7 @@ class Heartbeat:
 
 
 def whereabouts(store: Store, ranks: Sequence[int]) -> str:
-    """The lines that other ranks are in, for ranks that answer and do not wait themselves."""
+    """The lines of code that other ranks are at, for ranks that answer and do not wait themselves."""
     answers = {rank: _answer_key(rank) for rank in ranks}
     for rank, key in answers.items():
         store.set(
@@ -156,7 +156,7 @@ def whereabouts(store: Store, ranks: Sequence[int]) -> str:
 
 
 def own_whereabouts() -> str:
-    """The lines, innermost call first, of threads that run code of this package and do not wait for other ranks."""
+    """The calls, innermost first, of threads that run code of this package and do not wait for other ranks."""
     home = str(Path(__file__).parents[1])
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     told = []

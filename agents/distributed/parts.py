@@ -42,7 +42,7 @@ def load_weights(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
 
 
 def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """A whole tensor, divided like another one if the other one is divided and has the same shape."""
+    """A whole tensor, divided like `other` if `other` is divided and has the same shape."""
     if not is_sharded(other) or tensor.shape != other.shape:
         return tensor
     divided = torch.empty_like(other, dtype=tensor.dtype)

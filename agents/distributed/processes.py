@@ -236,7 +236,7 @@ class ProcessRanks(Ranks):
 
 
 def join(device: str | None = None) -> Ranks:
-    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` leaves them.
+    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` undoes this.
 
     Each rank uses the GPU of its local rank, if there are GPUs and the CPU is not asked for. Everything afterwards, such as
     building an agent, is done on all ranks alike.

@@ -137,7 +137,7 @@ class ShardedModule:
         return self._gathered
 
     def whole_module(self, *, everywhere: bool = False) -> Any:
-        """A copy on the CPU with all weights, on rank 0 or on all; None on the others. Called by all ranks."""
+        """A copy on the CPU with all weights, on rank 0 or on all ranks; None on other ranks. All ranks call this."""
         assert self._structure is not None
         wanted = everywhere or active_ranks().is_main
         copied: dict[int, Any] = {}

@@ -82,7 +82,7 @@ class Agent(Algorithm):
             if config.lag
             else OnDemand(self.sampling, self.progress)
         )
-        """Where the batches of training steps come from."""
+        """The source of the training steps' batches."""
         self.models = Models.beside(policy, config)
         """The policy, its critic and its reference."""
         if self.ranks.sharding is not None:

@@ -54,13 +54,13 @@ class _Batch:
     """A batch that is to be sampled or has been sampled."""
 
     number: int
-    """Number of updates before the one that learns from it."""
+    """Number of updates before the update that learns from this batch."""
     updates: int
-    """Number of updates that led to the weights with which it is sampled."""
+    """Number of updates that led to the weights with which this batch is sampled."""
     version: int
     """The policy's version with these weights."""
     weights: list[Tensor] | None
-    """The trainable weights, or this rank's parts of them; None once it is sampled and no verifier broke."""
+    """The trainable weights, or this rank's parts of them; None once the batch is sampled and no verifier broke."""
     problems: Mapping[str, Any] | None = None
     """The observations of problems up to these updates; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
@@ -181,7 +181,7 @@ class LaggedSampling:
         return Arrived(
             batch.sampled,
             {
-                # Updates between the weights that it was sampled with and those that learn from it.
+                # Updates between the weights that sampled the batch and the weights that learn from it.
                 "sampling/age": float(first - batch.updates),
                 # The share of its sampling time during which learning did not wait.
                 "sampling/hidden": max(0.0, 1 - waited / took) if took else 0.0,
@@ -271,7 +271,7 @@ class LaggedSampling:
             return rounds, self._progress.carried if last is None else last.carried
 
     def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
-        """Sampling with the weights of a batch."""
+        """A `Sampling` with the weights of a batch."""
         sampler = self._with_copy(batch) if batch.sampler is None else batch.sampler
         problems = self._progress.problems
         known = problems if batch.problems is None else problems.with_state(batch.problems)

@@ -38,7 +38,7 @@ class Trainer:
 
     Args:
         algorithm: The algorithm, which checks the environment.
-        source: Where batches come from.
+        source: The source of batches.
         updating: The parts of an update, with the optimiser's schedule.
         update: Learns from a batch.
         saving: Writes checkpoints.

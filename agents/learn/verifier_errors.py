@@ -1,4 +1,4 @@
-"""Verifier errors during training: the first one is a warning, too many stop the run, and all are counted by cause.
+"""Verifier errors during training: the first error is a warning, too many errors stop the run, and all are counted by cause.
 
 An episode whose verifier broke says nothing about the policy and is not trained on, so without a limit a run whose verifier
 always breaks would finish without any training.

@@ -48,7 +48,7 @@ class RewardModelConfig:
     """
 
     epochs: Annotated[int | None, AtLeast(1)] = None
-    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained one, since a large
+    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained model, since a large
     model memorises pairs in more passes."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 64
     """Number of pairs in each optimiser step."""

@@ -79,7 +79,7 @@ def _states(
 
 
 def _check_same(streams: rlvr_envs.TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
-    """Check that the tokens in view, including some of earlier contexts, are those of the episode."""
+    """Check that the tokens in view are the episode's from position `context` on, and reach position `least`."""
     tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
     end = context + len(tokens)
     if end < least or not np.array_equal(tokens, trajectory.tokens[context:end]):

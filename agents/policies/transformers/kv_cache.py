@@ -1,6 +1,6 @@
 """A KV cache for rows that start and end at different times.
 
-All rows end at the same column, so that one forward pass appends one token to each; columns before a row's first token are
+All rows end at the same column, so that one forward pass appends one token to each row; columns before a row's first token are
 padding, which the attention mask hides. Rows with the same prompt share its keys and values while this is faster; see
 `agents.policies.transformers.shared_prompt_cache`.
 """
@@ -225,7 +225,7 @@ class RowCache:
 
 
 def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
-    """Process whole prefixes i64[l_i] without padding, by equal lengths, and return the logits [r v] after each."""
+    """Process whole prefixes i64[l_i] without padding, grouped by length, and return the logits [r v] after each."""
     by_length: dict[int, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(row)

@@ -45,7 +45,7 @@ from verifiers.hub import without_loading_bars
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
 ARCHITECTURE = "architecture.json"
-"""File with the attribute `architecture` of such a module, if it has one; the module is built again from it."""
+"""File with such a module's attribute `architecture`, if it has one, from which the module is built again."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
@@ -239,7 +239,7 @@ def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Map
 
 @contextlib.contextmanager
 def _written_here(model: Any) -> Iterator[None]:
-    """Within the block the model is written on any rank, such as for the rank's own engine.
+    """Within the block the model is written on every rank, for example for the rank's own engine.
 
     transformers from 5.19 on would write it on rank 0 alone, and raise nothing on other ranks.
     """
@@ -286,7 +286,7 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
-    """Like `model_folder`; for an adapter or a GGUF file, it is a temporary folder with the whole model, the adapter merged."""
+    """Like `model_folder`, but for an adapter or a GGUF file a temporary folder with the whole model, an adapter merged."""
     folder = model_folder(name)
     if not is_adapter(folder) and gguf_file(folder) is None:
         yield folder

@@ -1,4 +1,4 @@
-"""Finds the model of a name, and checks that it exists, by its files alone: loading it needs torch."""
+"""Finds a model by name, and checks that it exists, by its files alone: loading it needs torch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verifiers.hub import HubError, ask_once
 MODEL = "model"
 """Name of the folder of the model, in a checkpoint."""
 TOKENIZER_FILE = "rlvr_tokenizer.json"
-"""File that says which of the built-in tokenizers is a model's."""
+"""File that names a model's built-in tokenizer."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 """Files that identify a `transformers` tokenizer in a folder."""
 ADAPTER_CONFIG = "adapter_config.json"

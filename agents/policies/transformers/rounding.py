@@ -26,7 +26,7 @@ class Rounded:
     """Tensors in another type, by name."""
 
     weights: Mapping[str, Tensor]
-    """All tensors; those that share memory still do. Integers and truth values stay as they are."""
+    """All tensors; tensors that share memory still share it. Integers and bools are not changed."""
     dropped: Mapping[str, Tensor]
     """The differences that `restored` adds to the tensors that rounding changed."""
 
@@ -65,7 +65,7 @@ def _narrow(numbers: Tensor) -> Tensor:
 
 
 def restored(tensors: Mapping[str, Any], dropped: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The tensors before rounding, from tensors that were converted back to their first type."""
+    """The tensors before rounding, from tensors that were converted back to their original type."""
     return {
         name: tensor if name not in dropped else _restored(tensor, dropped[name]) for name, tensor in tensors.items()
     }

@@ -49,7 +49,7 @@ class Scorer:
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies of a batch's tokens from `micro_batch.first` on, with gradients.
 
-        Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) if this is cheaper; see
+        A common prefix of rows is computed once (`agents.policies.transformers.prefix_sharing`) if this is cheaper; see
         `forward` for the rest.
         """
         # A plain dict, since torch looks for the tensors in it if weights are divided among ranks.

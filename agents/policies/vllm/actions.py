@@ -64,7 +64,7 @@ def action_of(
 def _candidates(
     shape: tuple[int, int, int], rows: NDArray[np.int64], completions: Sequence[SampledCompletion]
 ) -> NDArray[np.bool_]:
-    """The tokens bool[b n v] that each choice was made from."""
+    """The tokens bool[b n v] from which each choice was made."""
     kept = np.zeros(shape, dtype=bool)
     for row, completion in zip(rows.tolist(), completions, strict=True):
         if completion.kept is None or len(completion.kept) != len(completion.tokens):
@@ -78,10 +78,10 @@ def _candidates(
 
 
 def check_mask(mask: NDArray[np.int8] | None, asked: NDArray[np.int64], legal: NDArray[np.int8] | None) -> None:
-    """Check that the mask i8[b v] of each requested row is the engine's one set of legal tokens i8[v].
+    """Check that the mask i8[b v] of each requested row is the engine's set of legal tokens i8[v].
 
     Raises:
-        InvalidArgumentError: If a mask is another set.
+        InvalidArgumentError: If a mask is a different set.
     """
     if mask is None:
         return

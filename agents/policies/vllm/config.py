@@ -45,7 +45,7 @@ class VLLMConfig:
     """Return completions as they finish, so that rows can begin further episodes meanwhile if there are more episodes than
     rows; False waits for the completions of all rows."""
     dtype: str | None = None
-    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
+    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's type."""
     weight_transfer: WeightTransfer = "auto"
     """Transfer of new weights to the engine: a file in shared memory, for any engine on this machine; CUDA IPC, for an engine
     on the learner's GPU; or NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's environment too. "auto"

@@ -96,7 +96,7 @@ class Ticket:
 
 
 Load = Callable[[Member], object]
-"""Gives a newly started engine the weights that the others have; if the engine dies of it, the group notices by `each`."""
+"""Gives a newly started engine the weights that the others have; if this kills the engine, the group notices it in `each`."""
 
 
 class EngineGroup:

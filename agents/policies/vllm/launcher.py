@@ -140,7 +140,7 @@ def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
 
 
 def transfer_of(learner: CausalLMPolicy, config: VLLMConfig) -> str:
-    """How new weights are transferred to the engines."""
+    """The way in which new weights are transferred to the engines."""
     if config.weight_transfer != "auto" or config.lora == "adapter":
         return config.weight_transfer.replace("auto", "shared-memory")
     shared = learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None

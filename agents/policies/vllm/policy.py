@@ -298,7 +298,7 @@ class VLLMPolicy:
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
-        """A context in which the engines have the learner's weights on entry; yields metrics of the weight transfer."""
+        """A context in which the engines have the learner's weights as of its start; yields metrics of their transfer."""
         metrics = self.sync() if self._transferred is None else self._transferred
         try:
             yield metrics
@@ -337,7 +337,7 @@ class VLLMPolicy:
         return self._weights.sync(self.learner)
 
     def probe(self) -> float:
-        """The mean absolute difference between an engine's log-probabilities and the learner's, in nats; the largest of all.
+        """The largest mean absolute difference between an engine's log-probabilities and the learner's, in nats.
 
         An engine repeats its last prompts, whose keys and values a stale cache would still contain.
 

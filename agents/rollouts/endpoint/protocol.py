@@ -11,7 +11,7 @@ from rlvr_envs import TextCompletion
 from verifiers import AssistantMessage, DataError, MadeCall, Message, ToolMessage
 
 _SHOWN = 300
-"""Characters of a server's answer that an error repeats."""
+"""Number of characters of a server's answer that an error quotes."""
 
 
 def chat_message(message: Message) -> dict[str, Any]:
