@@ -50,7 +50,7 @@ _STOP_S = 30.0
 
 
 class Heartbeat:
-    """Beats for this rank until `stop`, and listens to others.
+    """Beats for this rank until `stop`, and listens to other ranks.
 
     Args:
         connect: Opens a connection to the store, which no other thread uses.

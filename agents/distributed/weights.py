@@ -18,7 +18,7 @@ _BUCKET_BYTES = 2**26
 
 
 def sum_gradients(ranks: Ranks, parameters: Sequence[torch.nn.Parameter]) -> None:
-    """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank.
+    """Sum the gradients of all ranks. Afterwards a parameter has no gradient only if it has none on any rank.
 
     Gradients of divided weights are left out: they were summed as they were computed.
     """

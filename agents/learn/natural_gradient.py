@@ -56,7 +56,7 @@ def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) ->
 def fisher_vector_product(
     policy: TrainablePolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
 ) -> Float[Tensor, " p"]:
-    """F v, with F the mean over the tokens of the loss mask of the Fisher matrices of their distributions.
+    """F v, where F is the mean Fisher matrix of the distributions at the tokens of the loss mask.
 
     F is the Hessian of the mean KL(pi_old || pi) at pi = pi_old. It is computed as a Gauss-Newton product, J^T (diag(p) - p
     p^T) J v with J the Jacobian of the logits. This takes one forward-mode and one reverse-mode derivative, but no second
@@ -189,7 +189,7 @@ def conjugate_gradient(
 
 @torch.no_grad()
 def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], micro_batch_size: int) -> float:
-    """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
+    """KL(pi_old || pi) over the whole vocabulary, in nats, averaged over the tokens of the loss mask.
 
     Args:
         policy: The policy pi, with its current weights.

@@ -1,4 +1,4 @@
-"""`check_policy`: checks by trial that a policy satisfies the contract of `TrainablePolicy`.
+"""`check_policy`: checks by trials that a policy satisfies the contract of `TrainablePolicy`.
 
 Agents rely on these properties: log-probabilities computed for training are those of the sampling distribution, they depend
 only on earlier tokens, and their gradients reach the weights.

@@ -115,7 +115,7 @@ class TrainablePolicy(Sampler, Protocol):
 
 @runtime_checkable
 class Shardable(Protocol):
-    """A policy on a published model, whose weights can be divided among ranks and are saved in the type they came in."""
+    """A policy on a published model, whose weights can be divided among ranks and are saved in their original type."""
 
     @property
     def sharded(self) -> ShardedModule | None:

@@ -42,7 +42,7 @@ class Episode:
     seed: int
     """Seed u64 of the policy's sampling, which otherwise depends only on the observations."""
     env_seed: int | None = None
-    """Seed with which the row is reset, so that an environment that draws the problem itself draws the same one again; None
+    """Seed with which the row is reset, so that an environment that draws problems itself draws the same problem again; None
     continues the environment's random state. Episodes with the same problem and `env_seed` start alike."""
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """State of the same problem, captured by `get_state`, from which the episode starts; None for the prompt. All tokens of the

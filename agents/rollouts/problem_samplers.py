@@ -206,7 +206,7 @@ class UniformSampler:
         return sorted(problem for problem, seen in self._seen.items() if seen.unsolved >= UNSOLVED_GROUPS)
 
     def shares(self, problems: Sequence[int]) -> dict[str, float]:
-        """The shares of new, hard, middling and easy problems among some problems, by the observations of them."""
+        """The shares of new, hard, middling and easy problems among some problems, by earlier observations."""
         kinds = [_kind(self._seen.get(problem)) for problem in problems]
         return {f"problems/{kind}": kinds.count(kind) / len(kinds) for kind in _KINDS} if kinds else {}
 

@@ -135,7 +135,7 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
 
 
 def _of_files(name: str | Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
-    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights there."""
+    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights in the files."""
     saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
     loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     model, report = loaded

@@ -93,7 +93,7 @@ class PackedLayout:
 
 
 def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> PackedLayout:
-    """Pack rows, those with equal prefixes together.
+    """Pack rows, with rows of equal prefixes together.
 
     Args:
         tokens: i64[b l], right-padded.

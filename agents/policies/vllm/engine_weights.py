@@ -61,7 +61,7 @@ class EngineWeights:
         self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
 
     def check(self, learner: CausalLMPolicy) -> None:
-        """Check that all engines have a learner's model, and accept the requests of sampling.
+        """Check that all engines have a learner's model, and accept the requests that sampling makes.
 
         Raises:
             InvalidArgumentError: If an engine does not.

@@ -203,7 +203,7 @@ class VLLMPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Sample each row's completion, and return those that are finished; see `Policy.act`.
+        """Sample each row's completion, and return the completions that are finished; see `Policy.act`.
 
         Sampling of the unfinished completions goes on; a later call with the same observation of their rows returns them.
 

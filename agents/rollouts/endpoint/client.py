@@ -62,7 +62,7 @@ EndpointResult = TextCompletion | RequestFailure
 
 
 class Conversation(Protocol):
-    """Several requests, each of which follows from the answers to those before it."""
+    """Several requests, each of which depends on the answers to earlier requests."""
 
     def request(self) -> TextRequest | None:
         """Give the next request; None if nothing more is to be asked."""
