@@ -36,8 +36,7 @@
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `sampling/carried_share` | with carried groups: share of tokens sampled with older weights than the step's |
 | `sampling/carried_steps` | with carried groups: largest number of steps over which a group was carried |
-| `problems/new`, `hard`, `middling`, `easy` | shares of groups by their problem's share of right answers: unknown, to 0.2, to
-0.8 |
+| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the problem's share of right answers: new, to 0.2, to 0.8 |
 | `problems/level` | of a task at several levels: index of the hardest one that problems are drawn from |
 | `parts/NAME/reward`, `groups`, `tokens` | of each part of a mixture: mean score; shares of all groups and tokens |
 | `parts/NAME/frac_reward_zero_std`, `verifier_errors`, `clipped_ratio` | of each part: as for all episodes |
