@@ -77,8 +77,8 @@ def moving_average(
 ) -> float:
     """The next baseline: b' = decay * b + (1 - decay) * mean(R), an exponential moving average of the batch means.
 
-    The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). Use the baseline from before the
-    update for a batch: it does not depend on the batch, so the gradient stays unbiased. The mean is over the valid
+    The baseline of REINFORCE (Williams 1992; "reinforcement comparison", Sutton 1984). For each batch, use the baseline from
+    before the batch's update: it does not depend on the batch, so the gradient stays unbiased. The mean is over the valid
     completions; if there are none, the baseline is unchanged.
 
     Raises:
@@ -167,9 +167,9 @@ def length_weighted(
 ) -> Float[torch.Tensor, " b"]:
     """A_i = R_i - sum_j T_j R_j / sum_j T_j over the group: OPO (Hao et al. 2025, arXiv:2505.23585).
 
-    The constant baseline of least variance is E[|g|^2 R] / E[|g|^2] with g the completion's score function; where the
-    gradients of tokens are orthogonal and of equal norm, |g|^2 is proportional to the length T. In a group whose valid
-    lengths are all 0 every advantage is 0.
+    The constant baseline of least variance is E[|g|^2 R] / E[|g|^2] with g the completion's score function; if the gradients of
+    tokens are orthogonal and of equal norm, |g|^2 is proportional to the length T. In a group whose valid lengths are all 0
+    every advantage is 0.
 
     Args:
         scores: f[b].
@@ -241,12 +241,12 @@ def maximum_likelihood(
 def pass_at_k(
     scores: Float[torch.Tensor, " b"], groups: Int[torch.Tensor, " b"], valid: Bool[torch.Tensor, " b"], k: int
 ) -> Float[torch.Tensor, " b"]:
-    """A_i = k (f_i - b_i), for E[max of k scores]: pass@k for binary scores.
+    """A_i = k (f_i - b_i), which maximises E[max of k scores]: pass@k for binary scores.
 
-    f_i is the mean of the maximum over all subsets of k valid members of the group that contain i, and b_i the same over the
-    subsets that do not, its leave-one-out baseline (Walder & Karkhanis 2025, arXiv:2505.15201; the paper gives the weights of
-    a sum, k / n times f_i - b_i). The mean of A_i grad log pi(y_i) over the group is an unbiased gradient; k = 1 gives
-    `leave_one_out`. Exact, in O(n log n) for each group.
+    f_i is the mean of the maximum score over all subsets of k valid members of the group that contain i. Its leave-one-out
+    baseline b_i is the same mean over the subsets without i (Walder & Karkhanis 2025, arXiv:2505.15201; the paper gives the
+    weights of a sum, k / n times f_i - b_i). The mean of A_i grad log pi(y_i) over the group is an unbiased gradient; k = 1
+    gives `leave_one_out`. The result is exact and takes O(n log n) for each group.
 
     A group with fewer than k + 1 valid members, because verifiers broke, gets 0.
 
@@ -286,9 +286,10 @@ def gae(
 ) -> Float[torch.Tensor, "b t"]:
     """Generalised advantage estimation: A_t = d_t + gamma * gae_lambda * A_(t+1), d_t = r_t + gamma * V_(t+1) - V_t.
 
-    Schulman et al. 2016, arXiv:1506.02438, equation 16; `gae_lambda` is the paper's lambda. At 1 it is `returns_to_go` - V
-    (unbiased for any V), at 0 the TD error. t + 1 is the policy's next own token: values and advantages pass unchanged over
-    tokens outside the mask, and rewards there are added to the preceding decision, as in `returns_to_go`.
+    Schulman et al. 2016, arXiv:1506.02438, equation 16; `gae_lambda` is the paper's lambda. With `gae_lambda` 1, A_t is
+    `returns_to_go` - V (unbiased for any V); with 0, it is the TD error. t + 1 is the policy's next own token: values and
+    advantages pass unchanged over tokens outside the mask, and rewards there are added to the preceding decision, as in
+    `returns_to_go`.
 
     Args:
         rewards: f[b t].
@@ -296,8 +297,8 @@ def gae(
         mask: bool[b t], the policy's own tokens.
         gamma: Discount factor from one token to the next.
         gae_lambda: Decay of the weights of later TD errors.
-        bootstrap: f[b], V of the state after the last token: 0 where the episode terminated, a value where it was
-            truncated and is treated as continuing. None means 0 for all.
+        bootstrap: f[b], V of the state after the last token: 0 if the episode terminated, a value if it was truncated and is
+            treated as continuing. None means 0 for all.
 
     Returns:
         f64; 0 outside the mask. The target of the value function is A + V, before `whiten`.
@@ -321,10 +322,10 @@ def n_step(
     gamma: float = 1.0,
     bootstrap: Float[torch.Tensor, " b"] | None = None,
 ) -> Float[torch.Tensor, "b t"]:
-    """A_t = sum over k < n of gamma^k r_(t+k) + gamma^n V_(t+n) - V_t: n-step TD, of A3C and A2C.
+    """A_t = sum over k < n of gamma^k r_(t+k) + gamma^n V_(t+n) - V_t: n-step TD, as in A3C and A2C.
 
-    Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; where
-    fewer than n are left the sum ends with `bootstrap`. n = 1 equals `gae` with `gae_lambda=0`; any n not less than the length
+    Sutton & Barto 2018, equation 7.1; Mnih et al. 2016, arXiv:1602.01783, section 4. Steps are the policy's own tokens; if
+    fewer than n are left, the sum ends with `bootstrap`. n = 1 equals `gae` with `gae_lambda=0`; any n not less than the length
     equals `gae` with `gae_lambda=1`. Arguments, rewards outside the mask and the result are as for `gae`.
 
     Raises:
@@ -429,23 +430,23 @@ def _varies(values: torch.Tensor) -> bool:
 
 
 def _std(values: torch.Tensor) -> torch.Tensor:
-    """The unbiased standard deviation; 0 of fewer than two values."""
+    """The unbiased standard deviation; 0 for fewer than two values."""
     return values.std() if len(values) > 1 else torch.zeros_like(values.sum())
 
 
 def _pass_at_k(scores: torch.Tensor, k: int) -> torch.Tensor:
-    """`pass_at_k` of m groups of n > k valid scores each, f64[m n].
+    """`pass_at_k` for m groups with n > k valid scores each, f64[m n].
 
-    In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: those whose other
-    members rank below it. In the subsets that contain some i < j, one of the ranks below j is fixed; in those without i, one
-    is unavailable.
+    In ascending order, the member of rank j (from 0) is the best of comb(j, k - 1) subsets of size k: the subsets whose other
+    members rank below it. In the subsets that contain some i < j, one of the ranks below j is fixed; in the subsets without i,
+    one of them is unavailable.
     """
     size = scores.shape[1]
     ordered, order = scores.sort(dim=1)
     with_i, without_i = math.comb(size - 1, k - 1), math.comb(size - 1, k)
 
     def weighted(counts: list[int], total: int) -> torch.Tensor:
-        # Python divides integers of any size with one rounding, where binomials of large groups overflow float64.
+        # Python divides integers of any size with one rounding, whereas binomials of large groups overflow float64.
         return ordered * ordered.new_tensor([count / total for count in counts])
 
     ranks = range(size)
@@ -481,9 +482,10 @@ def _decision_index(mask: torch.Tensor) -> torch.Tensor:
 def _decisions(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bootstrap: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """For each decision its reward f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
+    """The reward of each decision f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
 
-    The value after the last decision is the bootstrap. Rewards outside the mask are added to that of the decision before.
+    The value after the last decision is the bootstrap. Rewards outside the mask are added to the reward of the preceding
+    decision.
     """
     index = _decision_index(mask)
     counts = mask.sum(1, keepdim=True)
@@ -510,8 +512,8 @@ def step_advantages(
     """A = r + V(s') - V(s) for every token of a step from s to s': VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679).
 
     A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next
-    step. After the last step V is 0. With exact values the gradient is that of the expected return, and with estimates of them
-    too if these are unbiased, independent of the completion, and steps end by what was written so far alone.
+    step. After the last step V is 0. With exact values the gradient is that of the expected return. With estimates this also
+    holds if they are unbiased and independent of the completion, and if the end of a step depends only on the tokens up to it.
 
     Args:
         rewards: f[b t].

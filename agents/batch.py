@@ -69,7 +69,7 @@ class Batch:
     """f64[k], weight of each component in the score."""
 
     here: Tensor | None = None
-    """bool[b], False where another rank has the tokens, and trains on them; None if this one has all."""
+    """bool[b], False for trajectories whose tokens another rank has and trains on; None if this rank has the tokens of all."""
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -88,7 +88,7 @@ class Batch:
 
     @property
     def old(self) -> Tensor:
-        """f32[b l], the log-probabilities before the update, which probability ratios are relative to."""
+        """f32[b l], the log-probabilities before the update, to which probability ratios are relative."""
         return self.logprobs if self.old_logprobs is None else self.old_logprobs
 
     def rows(self, indices: Tensor) -> Batch:
@@ -101,7 +101,7 @@ class Batch:
         return self.map(lambda value: value[:, first:], lambda value: value)
 
     def to(self, device: torch.device) -> Batch:
-        """Move all tensors to a device, but those in float64 only to one that has it."""
+        """Move all tensors to a device; tensors in float64 move to a device that supports float64."""
         wide = float64_device(device)
 
         def moved(value: Tensor) -> Tensor:
@@ -110,7 +110,7 @@ class Batch:
         return self.map(moved, moved)
 
     def map(self, per_token: Callable[[Tensor], Tensor], per_row: Callable[[Tensor], Tensor]) -> Batch:
-        """Replace the tensors of tokens, and those of trajectories, by functions of them."""
+        """Apply one function to the per-token tensors, and another to the per-trajectory tensors."""
         values: dict[str, Any] = {}
         for attribute in dataclasses.fields(self):
             value = getattr(self, attribute.name)
@@ -191,7 +191,7 @@ def _baselines(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _step_values(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """Pad the values before steps, if there are any; NaN for trajectories without."""
+    """Pad the values of the states before steps, if there are any; trajectories without such values get NaN."""
     if all(trajectory.step_values is None for trajectory in trajectories):
         return None
     given = [
@@ -207,7 +207,7 @@ def _here(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
-    """The components of composed scores, if all valid trajectories have the same ones."""
+    """The components of composed scores, if all valid trajectories have the same components."""
     valid = [trajectory.reward_parts for trajectory in trajectories if not trajectory.errored]
     names = tuple(valid[0]) if valid else ()
     if not names or any(tuple(parts) != names for parts in valid):
@@ -222,7 +222,7 @@ def _components(trajectories: Sequence[Trajectory]) -> dict[str, Any]:
 
 
 def _legal_masks(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """Pad the packed masks; if only some trajectories have masks, every token of the others was legal."""
+    """Pad the packed masks, if there are any; for trajectories without masks every token is legal."""
     width = max(
         (trajectory.action_masks.shape[1] for trajectory in trajectories if trajectory.action_masks is not None),
         default=None,

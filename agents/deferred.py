@@ -1,6 +1,6 @@
-"""`torch`, which loads when something in it is first used.
+"""The module `torch`, which is loaded when one of its members is first used.
 
-Formulas and algorithms need it only when they run. So their settings can be read, as `rlvr train grpo --help` does, without it.
+Formulas and algorithms need torch only when they run, so their settings can be read without it, as by `rlvr train grpo --help`.
 """
 
 from __future__ import annotations

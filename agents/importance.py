@@ -1,7 +1,7 @@
 """Importance weights of off-policy samples.
 
 The policy that sampled (the behaviour policy) differs slightly from the one being trained: an inference engine uses other
-kernels and precisions, and an asynchronous one samples with older weights. The weight of a token is w = pi_old / behaviour,
+kernels and precisions, and an asynchronous engine samples with older weights. The weight of a token is w = pi_old / behaviour,
 bounded so that a few samples do not dominate the gradient. Weights are constants: multiply the loss of each token by them.
 
 Axes: b completions, t tokens.

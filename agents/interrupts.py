@@ -31,7 +31,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def interrupts_deferred() -> Iterator[None]:
-    """Defer SIGINT and SIGTERM until the block is done, where Python handles them.
+    """Defer SIGINT and SIGTERM, if Python handles them, until the block is done.
 
     Outside the main thread this does nothing: signals do not arrive there.
     """

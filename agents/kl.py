@@ -60,10 +60,10 @@ def _k3(logprobs: torch.Tensor, ref_logprobs: torch.Tensor) -> torch.Tensor:
 
 
 def _k3_ratio(logprobs: torch.Tensor, ref_logprobs: torch.Tensor, old_logprobs: torch.Tensor) -> torch.Tensor:
-    """The value of ratio * k3 with its gradient ratio * (log pi - log ref), into which the derivatives of both factors add up.
+    """The value of ratio * k3, with its gradient ratio * (log pi - log ref), the sum of the derivatives of both factors.
 
-    Written out because the sum of the two derivatives cancels nearly all digits if the reference is much likelier than pi, and
-    has the wrong sign once one factor is clamped and the other is not.
+    The gradient is written out because in the sum of the two derivatives nearly all digits cancel if the reference is much
+    likelier than pi, and the sum has the wrong sign once one factor is clamped and the other is not.
     """
     ratio = (logprobs - old_logprobs).detach().clamp(max=_HIGHEST).exp()
     slope = ratio * (logprobs - ref_logprobs).detach()

@@ -1,4 +1,4 @@
-"""Sockets of services, and which addresses only this machine can reach."""
+"""Sockets of services, and a check whether only this machine can reach an address."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_loopback(host: str) -> bool:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Open the socket of a service; port 0 takes a free one.
+    """Open the socket of a service; port 0 chooses a free port.
 
     Raises:
         InvalidArgumentError: If the address or the port is not available.

@@ -1,12 +1,12 @@
-"""Losses: pure functions of log-probabilities and advantages. All are minimised.
+"""Losses: pure functions of log-probabilities and advantages. All losses are minimised.
 
 Axes: b completions, t tokens. Each policy loss returns one value for each token; `token_weights` defines how they are summed,
 so that the loss of an optimiser step is `(loss * weights).sum()` over all its micro-batches, and neither the micro-batches,
 their order nor padding changes the gradient. Outside the mask a loss may be any finite number, since its weight there is 0.
 
 Log-probabilities are natural logs under the sampling distribution. `logprobs` are those of the policy being trained, with
-gradient; `old_logprobs` are those of the policy before the first optimiser step on these samples. They and the advantages are
-constants. sg means "stop gradient".
+gradient; `old_logprobs` are those of the policy before the first optimiser step on these samples. `old_logprobs` and the
+advantages are constants. sg means "stop gradient".
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def clipped_tokens(
     clip_low: float,
     clip_high: float,
 ) -> tuple[Bool[torch.Tensor, "b t"], Bool[torch.Tensor, "b t"]]:
-    """Where `clipped_surrogate` has no gradient: the ratio is below its range and A < 0, and above it and A > 0."""
+    """Where `clipped_surrogate` has no gradient: tokens with the ratio below its range and A < 0, or above it and A > 0."""
     ratio = _ratio((logprobs - old_logprobs).detach())
     return (ratio < 1 - clip_low) & (advantages < 0), (ratio > 1 + clip_high) & (advantages > 0)
 
@@ -93,8 +93,8 @@ def sequence_clipped_surrogate(
     paper's `Aggregation.SEQUENCE_MEAN_TOKEN_MEAN`, value and gradient are those of GSPO, and a completion is clipped as a
     whole. The default bounds are the paper's: a mean ratio stays close to 1.
 
-    Where s_i = 1 its gradient is that of `policy_gradient`. s_i is clamped at e^20 to avoid overflow; for A < 0 tokens keep
-    their gradients beyond.
+    Where s_i = 1 its gradient is that of `policy_gradient`. s_i is clamped at e^20 to avoid overflow; beyond that, tokens with
+    A < 0 keep their gradients.
     """
     sequence = sequence_log_ratio(logprobs, old_logprobs, mask)
     ratio = _ratio(sequence) * (logprobs - logprobs.detach()).exp()
@@ -161,12 +161,12 @@ def bradley_terry(
     """-log sigmoid(r_chosen - r_rejected): the negative log-likelihood of preferences (Bradley and Terry 1952).
 
     As the loss of a reward model it is equation 1 of Ouyang et al. 2022 (arXiv:2203.02155). It does not change if both scores
-    of a pair change by the same amount; `center_coefficient` times (r_chosen + r_rejected)^2 is added, which draws scores
+    of a pair change by the same amount. The added term, `center_coefficient` times (r_chosen + r_rejected)^2, draws scores
     towards a mean of 0 (Eisenstein et al. 2023, arXiv:2312.09244), so that scores of several models can be compared.
 
     Args:
         chosen: Scores of the preferred completions, with gradient.
-        rejected: Scores of the others.
+        rejected: Scores of the rejected completions.
         center_coefficient: Weight of the squared sum, at least 0.
     """
     return -torch.nn.functional.logsigmoid(chosen - rejected) + center_coefficient * (chosen + rejected) ** 2
@@ -178,16 +178,16 @@ def preference_loss(
     kind: PreferenceLoss = PreferenceLoss.SIGMOID,
     label_smoothing: float = 0.0,
 ) -> Float[torch.Tensor, " n"]:
-    """The loss of pairs by their margins h = log(pi / pi_ref)(chosen) - log(pi / pi_ref)(rejected), over whole completions.
+    """The loss of pairs, given their margins h = log(pi / pi_ref)(chosen) - log(pi / pi_ref)(rejected), over whole completions.
 
-    With `label_smoothing` e a label is taken to be wrong with that probability: (1 - e) L(h) + e L(-h) (conservative DPO,
+    With `label_smoothing` e, a label is assumed to be wrong with probability e: (1 - e) L(h) + e L(-h) (conservative DPO,
     Mitchell 2023, "A note on DPO with noisy preferences").
 
     Args:
-        margins: With gradient.
-        beta: Weight of the KL divergence in the objective that is solved, above 0.
+        margins: The margins h, with gradient.
+        beta: Weight of the KL divergence in DPO's objective, above 0.
         kind: See `PreferenceLoss`.
-        label_smoothing: From 0 to below 0.5.
+        label_smoothing: The probability e that a label is wrong, from 0 to below 0.5.
     """
     return (1 - label_smoothing) * _of_margins(margins, beta, kind) + label_smoothing * _of_margins(
         -margins, beta, kind
@@ -213,7 +213,7 @@ def token_weights(
         mask: The trained tokens of the whole step, over all micro-batches.
         aggregation: How token losses are aggregated.
         num_completions: B, including generated completions without trained tokens.
-        max_tokens: The constant length of `SEQUENCE_MEAN_TOKEN_SUM_NORM`; ignored by the others.
+        max_tokens: The constant length of `SEQUENCE_MEAN_TOKEN_SUM_NORM`; ignored by the other aggregations.
 
     Raises:
         InvalidArgumentError: If the aggregation needs `max_tokens` and none is given.

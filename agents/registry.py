@@ -84,7 +84,7 @@ AGENTS = {
 VALUE_AGENTS = {
     "dqn": AgentEntry("algorithms.dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
 }
-"""The agents that train the same policies, on tokens or on vectors, but as action values, from a replay buffer."""
+"""The agents that train the same policies, on tokens or on vectors, as action values and from a replay buffer."""
 
 TABULAR_AGENTS = {
     "epsilon-greedy": AgentEntry(
@@ -150,7 +150,7 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
 
 
 def check_agent_name(name: str) -> str:
-    """Check that an agent of another package, or of the user's own, is named; return its module:Class.
+    """Check that a name belongs to an agent of another package or to the user's own; return the agent's module:Class.
 
     Raises:
         UnknownNameError: If no agent has this name, in this package or another; the message suggests the nearest.
@@ -170,10 +170,10 @@ def config_class(cls: type[Agent]) -> type[AgentConfig]:
 
 
 def require_agent(cls: object, name: str) -> type[Agent]:
-    """Check that something is a class of agents.
+    """Check that an object is a class of agents.
 
     Raises:
-        InvalidArgumentError: If it is not, or leaves a required member undefined.
+        InvalidArgumentError: If it is not one, or leaves a required member undefined.
     """
     from agents.learn.agent import Agent
 

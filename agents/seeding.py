@@ -18,7 +18,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 ORDERS = 2**62
 """The first stream for orders of problems; the streams of training steps count from 0."""
 DRAWS = 2**60
-"""The first stream for draws of problems by the observations of them."""
+"""The first stream for drawing problems according to earlier observations of them."""
 ENVIRONMENTS = 2**61
 """The first stream for the reset seeds of environments."""
 
@@ -51,12 +51,12 @@ def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int)
 
 
 def sample_seeds(seed: int, stream: int, problems: int, samples: int) -> NDArray[np.uint64]:
-    """Sampling seeds u64[p s] of each sample of each problem; they do not depend on the numbers of problems and samples."""
+    """Sampling seeds u64[p s], one for each sample of each problem; no seed depends on the number of problems or samples."""
     return mix(episode_seeds(seed, stream, problems)[:, None] ^ mix(np.arange(samples, dtype=np.uint64)))
 
 
 def episode_seeds(seed: int, stream: int, count: int) -> NDArray[np.uint64]:
-    """Sampling seeds u64[count] of one step."""
+    """Sampling seeds u64[count] of the episodes of one step."""
     origin = mix(np.array([seed % 2**64], dtype=np.uint64))
     base = mix(origin ^ np.uint64(stream % 2**64))
     return mix(base ^ mix(np.arange(count, dtype=np.uint64)))

@@ -1,4 +1,4 @@
-"""Self-play: a policy as the opponent in a game of two sides, whose moves are inserted and never learned from."""
+"""Self-play: a policy as the opponent in a two-sided game; the opponent's moves are inserted and never learned from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verifiers import Count, Message, Problem, checked
 class SeatOfGame(Protocol):
     """A game as seen by the side to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
 
-    If it has an attribute `question`, that is this side's prompt in the words of a chat.
+    An optional attribute `question` is this side's prompt as it is worded in a chat.
     """
 
     @property
@@ -29,7 +29,7 @@ class SeatOfGame(Protocol):
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """This side's turns since, as messages of the assistant, and the game's replies to them, as messages of a user."""
+        """This side's turns after the prompt, as assistant messages, and the game's replies to them, as user messages."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class SeatOfGame(Protocol):
 
 @dataclass(eq=False)
 class _Asked:
-    """A move that is asked for."""
+    """A request for a move."""
 
     seat: SeatOfGame
     text: str | None = None
@@ -48,18 +48,18 @@ class _Asked:
 
 
 class PolicyOpponent:
-    """Takes the other side of a game by sampling from a policy.
+    """Plays the other side of a game by sampling from a policy.
 
     It is an opponent for `rlvr_envs.games.TwoSidedInteraction` and `rlvr_envs.text_games.TextGameInteraction`.
 
-    The policy sees the game as it does in an episode of its own that begins after the other side's first move. The sampling is
+    The policy sees the game as it would in an episode of its own that begins after the other side's first move. The sampling is
     seeded by the problem and the moves. Moves that different threads ask for at the same time are sampled in one batch.
 
     Args:
-        policy: Any policy. To play against the weights that are being trained, give it `policy.at_temperature(1.0)` of the
-            trained one, which shares the weights but no cache.
+        policy: Any policy. To play against the weights that are being trained, pass the trained policy's `at_temperature(1.0)`,
+            which shares its weights but not its cache.
         tokenizer: The tokenizer of policy and environment.
-        max_move_tokens: The longest move; a longer one is cut there.
+        max_move_tokens: Maximum number of tokens in a move; a longer move is cut.
         prompt: The environment's prompt, such as `"chat"`, the default of `rlvr/TextArena-v0`.
 
     Raises:
@@ -88,7 +88,7 @@ class PolicyOpponent:
         """Sample a move."""
         asked = _Asked(seat)
         self._waiting.append(asked)
-        with self._acting:  # the thread that has the lock samples for all that wait
+        with self._acting:  # the thread that has the lock samples for all waiting threads
             if asked.text is None and asked.error is None:
                 batch = [self._waiting.popleft() for _ in range(len(self._waiting))]
                 try:
@@ -119,7 +119,7 @@ class PolicyOpponent:
         return np.concatenate(parts)
 
     def _opening(self, problem: Problem) -> NDArray[np.int32]:
-        """A prompt as environments encode it: the content of a chat's first message becomes no special token."""
+        """A prompt as environments encode it: nothing in the content of a chat's first message becomes a special token."""
         if isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt) and not isinstance(
             self._dialogue, rlvr_envs.dialogue.PlainDialogue
         ):

@@ -1,6 +1,6 @@
-"""Checks by trial of agents and policies of your own, and those of `rlvr_envs.testing`, for the tests of your package.
+"""Checks that try out your own agents and policies, and the checks of `rlvr_envs.testing`, for the tests of your package.
 
-They are not in `rlvr_envs.testing`, since `rlvr_envs` knows neither agents nor torch.
+Checks of agents and policies are not in `rlvr_envs.testing`, since `rlvr_envs` imports neither `agents` nor torch.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def check_agent(agent: str | type[Agent], config: AgentConfig | None = None, *, 
     """Train an agent for two steps on a tiny policy, and check the properties that training relies on.
 
     The loss must fall if a token with a positive advantage becomes more probable, and must have no gradient if the advantage is
-    0; an episode whose verifier broke must spoil nothing; training must be repeatable, and a checkpoint must hold everything
-    that the next step depends on.
+    0. An episode whose verifier broke must leave all advantages finite. Training must be repeatable, and a checkpoint must hold
+    everything that the next step depends on.
 
     Args:
         agent: A class of agents, or a name as for `agents.agent_classes`.
-        config: Settings of the agent, by default those of its config class; the batch is 4 problems, with 4 completions of each
-            unless `group_size` is 1.
+        config: Settings of the agent, by default the defaults of its config class; the batch has 4 problems, with 4 completions
+            of each, or 1 if `group_size` is 1.
         seed: Seed of the weights and of sampling.
 
     Raises:
-        InvalidArgumentError: If a check fails; the message says what was expected, what came, and the usual cause.
+        InvalidArgumentError: If a check fails; the message says what was expected, what happened instead, and the usual cause.
     """
     if isinstance(agent, str):
         cls, config_cls = agent_classes(agent)
@@ -139,7 +139,7 @@ class _AgentChecker:
             )
 
     def _gradient(self, agent: Agent, batch: Batch, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of each token, and its gradient with respect to the log-probabilities, at the policy's own."""
+        """The loss of each token, and the gradient of the policy's own tokens' losses with respect to the log-probabilities."""
         logprobs = batch.old.detach().clone().requires_grad_()
         losses: Any = agent.loss(batch, logprobs, advantages)
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else losses

@@ -18,7 +18,7 @@ def apply_truncation(
 
     Args:
         batch: The sampled batch.
-        truncation: The rule; `BOOTSTRAP` changes nothing here.
+        truncation: The rule; `SCORE` and `BOOTSTRAP` leave the batch unchanged.
         reward: Reward of `FIXED_REWARD`.
         max_tokens: Length of the longest completion, for `SOFT_OVERLONG`.
         margin: Number of tokens before `max_tokens` over which the penalty of `SOFT_OVERLONG` grows.

@@ -1,8 +1,8 @@
-"""Credit by turns: advantages that are the same for all tokens of a turn, for episodes of several.
+"""Credit by turns: one advantage for all tokens of a turn, in episodes of several turns.
 
 Axes: b episodes, t tokens, u turns. A turn is a run of the policy's own tokens; the environment's tokens between two turns
-belong to neither, and a reward received there belongs to the turn before it. From one turn to the next is one step of time: a
-discount factor counts turns, not tokens.
+belong to neither turn, and a reward received between them belongs to the earlier turn. From one turn to the next is one step of
+time: a discount factor counts turns, not tokens.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ def turn_numbers(mask: Bool[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         mask: bool[b t], the policy's own tokens.
 
     Returns:
-        i64[b t], the turn that each token belongs to, or the turn before it; -1 before the first.
+        i64[b t], the number of the turn that each token belongs to or, between turns, of the preceding turn; -1 before the
+        first turn.
     """
     before = torch.nn.functional.pad(mask, (1, 0))[:, :-1]
     return (mask & ~before).long().cumsum(1) - 1
@@ -36,7 +37,7 @@ def turn_rewards(rewards: Float[Tensor, "b t"], mask: Bool[Tensor, "b t"]) -> Fl
     """The sum of the rewards of each turn, f64[b u]; 0 for turns that an episode does not have.
 
     Args:
-        rewards: f[b t]; those before the first turn are ignored.
+        rewards: f[b t]; rewards before the first turn are ignored.
         mask: bool[b t], the policy's own tokens.
     """
     numbers = turn_numbers(mask)
@@ -61,15 +62,15 @@ def turn_group_relative(
 ) -> Float[Tensor, "b t"]:
     """Compare the rewards from each turn onwards with those of the group's other episodes from the same turn onwards.
 
-    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others count with their
-    rewards from their last turn onwards: an advantage of 0 would leave such turns out of the gradient. A group's only valid
-    episode gets 0, since there is nothing to compare it with.
+    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others are compared by
+    their rewards from their own last turn onwards: an advantage of 0 would leave such turns out of the gradient. A group's only
+    valid episode gets 0, since there is nothing to compare it with.
 
     With `relative=leave_one_out` the mean over a group of sum_t A_t grad log pi(y_t) is an unbiased gradient of the expected
     sum of rewards, for gamma = 1 and at least two valid episodes in the group: the baseline of a turn depends on the other
     episodes alone, and whether an episode has the turn depends on its own earlier turns alone. `group_centered` and
     `group_z_score` are biased, in direction too: with m episodes compared, the former scales a turn's gradient by (m - 1) / m,
-    which differs from turn to turn, and the latter divides by a standard deviation that does as well.
+    which differs from turn to turn, and the latter divides by a standard deviation that also differs.
 
     Returns:
         f64[b t]; 0 outside the mask.
@@ -99,5 +100,5 @@ def _turn_mask(mask: Tensor) -> Tensor:
 
 
 def _at_tokens(of_turns: Tensor, mask: Tensor) -> Tensor:
-    """Give f64[b u] to the tokens of each turn, f64[b t]."""
+    """Assign the value f64[b u] of each turn to its tokens, f64[b t]."""
     return torch.where(mask, of_turns.gather(1, turn_numbers(mask).clamp(min=0)), 0.0)

@@ -45,7 +45,7 @@ class Policy(Protocol):
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose tokens for each row of an observation, or, if that takes long, for at least one of those that need an action.
+        """Choose tokens for the rows that need an action; if that takes long, for at least one of them.
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
@@ -55,9 +55,10 @@ class Policy(Protocol):
         ...
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, with their sampling seeds u64[r], or new contexts of those that they have.
+        """Announce, with sampling seeds u64[r], that some rows begin new episodes, or new contexts of their current episodes.
 
-        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are as short as those before it.
+        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are again as short as at the start
+        of the context before it.
         """
         ...
 
@@ -75,7 +76,7 @@ class Sampler(Policy, Protocol):
         ...
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
-        """A context in which the policy acts with the learner's weights as of entry; yields metrics of the weight transfer."""
+        """A context in which the policy acts with the learner's weights as of its start; yields metrics of their transfer."""
         ...
 
 
@@ -90,10 +91,10 @@ class LimitsRows(Protocol):
 
 @runtime_checkable
 class Interruptible(Protocol):
-    """A policy that samples several tokens in an `act`, and can limit their number."""
+    """A policy that samples several tokens in one call of `act`, and can limit their number."""
 
     def interrupted_after(self, tokens: int) -> Policy:
-        """Return a policy that returns completions after at most so many tokens, finished or not."""
+        """Return a policy that returns completions, finished or not, after at most this number of tokens."""
         ...
 
 
@@ -111,13 +112,13 @@ class TakesLayers(Protocol):
     """A sampler that can take the weights of its learner layer by layer, if they are divided among ranks."""
 
     def check_layers(self) -> None:
-        """Check that it can, as it is set up; raises `InvalidArgumentError` if not."""
+        """Check that the sampler, as it is configured, can do this; raises `InvalidArgumentError` if not."""
         ...
 
     def transferred(self) -> Sampler:
         """Take the learner's weights, on all ranks together, and return a sampler that acts with them while the learner learns.
 
-        They are its weights until the next transfer; its `sampling()` transfers none.
+        The returned sampler keeps these weights until the next transfer; its `sampling()` transfers none.
         """
         ...
 
@@ -152,7 +153,7 @@ class Trajectory:
     action_masks: NDArray[np.uint8] | None = None
     """u8[l ceil(v/8)], the candidate tokens for each token, packed by `numpy.packbits`; None if every token was legal."""
     observations: NDArray[np.float32] | None = None
-    """f32[l d], what an environment with vectors as observations showed after each token; None for an environment of tokens."""
+    """f32[l d], the vector that the environment showed after each token; None if the environment shows tokens."""
     problem: int = -1
     """Index of the problem in the data set; -1 if the environment drew it itself."""
     seed: int = 0
@@ -183,7 +184,7 @@ class Trajectory:
         return float(np.sum(self.rewards))
 
     def context_before(self, position: int) -> int:
-        """The position at which the context of the token at `position` begins: 0 in the first one."""
+        """The position at which the context of the token at `position` begins; 0 in the first context."""
         return max((start for start in self.contexts if start <= position), default=0)
 
     @property

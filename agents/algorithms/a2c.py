@@ -7,8 +7,8 @@ return: A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1`
 the errors of all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), for which
 `gae_lambda=1` gives the whole return minus the value.
 
-Inexact values bias the expected gradient unless `gae_lambda` is 1. The mean over the batch's tokens biases it if lengths
-differ.
+Inexact values bias the expected gradient unless `gae_lambda` is 1. The mean over the batch's tokens also biases the gradient if
+lengths differ.
 
 Departures from the paper: Adam instead of RMSprop, whole episodes in each batch, and one update per batch of episodes.
 """
@@ -67,7 +67,7 @@ class A2C(Agent):
     config: A2CConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The n-step error of the critic, or the mixture of all n."""
+        """The n-step error of the critic, or the mixture of these errors over all n."""
         config = self.config
         if config.steps_ahead is None:
             return critic_advantages(batch, gamma=config.gamma, gae_lambda=config.gae_lambda)

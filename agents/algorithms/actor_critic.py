@@ -1,10 +1,10 @@
 """Actor-critic (Barto, Sutton and Anderson 1983; Sutton and Barto 2018, section 13.5).
 
 The critic's value V of the state before a token is the baseline, and V of the state after it estimates the rest of the
-return: A_t = r_t + g V_(t+1) - V_t, the TD error. It has less variance than the whole return, and is biased if the critic is
-wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, as in the paper, later errors
-contribute with a weight that decays by `trace_decay` for each token: A_t = sum over k of (g trace_decay)^k times the error
-k tokens later.
+return: A_t = r_t + g V_(t+1) - V_t, the TD error. This error has less variance than the whole return, and is biased if the
+critic is wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, as in the paper, later errors
+contribute with a weight that decays by `trace_decay` for each token: A_t = sum over k of (g trace_decay)^k times the error k
+tokens later.
 
 A2C differs by an entropy bonus, whole returns by default, and n-step errors.
 
@@ -62,11 +62,11 @@ class ActorCritic(Agent):
     config: ActorCriticConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The TD error r_t + g V_(t+1) - V_t, or with traces the decayed sum of those that follow."""
+        """The TD error r_t + g V_(t+1) - V_t, or, with traces, the decayed sum of this error and all later ones."""
         return critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """The one-step return r_t + g V_(t+1), or with traces the lambda-return."""
+        """The one-step return r_t + g V_(t+1), or, with traces, the lambda-return."""
         return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

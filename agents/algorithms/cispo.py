@@ -38,7 +38,7 @@ class CISPOConfig(GroupConfig):
     batch, or nothing."""
     credit: Credit = "completion"
     """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
-    relative to the group; `turn` is for environments of several turns that pay between them."""
+    relative to the group; `turn` is for environments of several turns with rewards between turns."""
     is_cap: Annotated[float, Above(0, infinite=True)] = 5.0
     """Largest importance weight, the ratio itself and not its distance from 1."""
 
@@ -50,7 +50,7 @@ class CISPO(GroupAgent):
     config: CISPOConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The z-score within the group, of the completion or from the turn onwards."""
+        """The z-score within the group, of the completion's score or of the rewards from the turn onwards."""
         return credited(batch, self.config.credit, relative_to(self.config.scale))
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

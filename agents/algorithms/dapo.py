@@ -29,8 +29,8 @@ class DAPOConfig(GRPOConfig):
 
     clip_high: float = 0.28
     max_rounds: Annotated[int, AtLeast(1)] = 4
-    """Number of rounds of `problems_per_step` problems that a step may draw to find as many whose scores differ; 1 turns
-    dynamic sampling off."""
+    """Number of rounds of `problems_per_step` problems that a step may draw to find as many problems whose scores differ; 1
+    turns dynamic sampling off."""
 
 
 class DAPO(GRPO):
@@ -70,7 +70,7 @@ def _spreads(group: Sequence[Trajectory]) -> bool:
 
 
 def _renumbered(groups: Sequence[Sequence[Trajectory]]) -> list[Trajectory]:
-    """Renumber groups, since those of different rounds have the same numbers."""
+    """Renumber groups, since groups of different rounds have the same numbers."""
     return [
         dataclasses.replace(trajectory, group=number) for number, group in enumerate(groups) for trajectory in group
     ]

@@ -60,14 +60,14 @@ class DPOConfig(AgentConfig):
     """File of preference pairs (.jsonl or .parquet) or folder of rlvr eval to learn from, in place of the policy's own
     completions; a step has `problems_per_step` pairs."""
     beta: Annotated[float, Above(0)] = 0.1
-    """Weight of the KL divergence from the reference in the objective that is solved; small ones allow large changes."""
+    """Weight of the KL divergence from the reference in DPO's objective; small values allow large changes."""
     pairing: Pairing = "best-worst"
-    """Which pairs are made of a group of the policy's own completions: the best with the worst, or `all` with different
-    scores."""
+    """The pairs that are made from a group of the policy's own completions: the best with the worst, or `all` pairs with
+    different scores."""
     preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
     """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite if preferences are certain."""
     label_smoothing: Annotated[float, Between(0, 0.5, open_high=True)] = 0.0
-    """Probability that a preference is taken to be wrong, from 0 to below 0.5."""
+    """Probability with which a preference is assumed to be wrong, from 0 to below 0.5."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     importance_correction: Correction | None = Correction.NONE
 
@@ -92,7 +92,7 @@ class DPOConfig(AgentConfig):
 
     @property
     def needs_reference(self) -> bool:
-        """DPO is relative to a reference."""
+        """True, since DPO is relative to a reference."""
         return True
 
 
@@ -148,7 +148,7 @@ class DPO(Agent):
     # The loss
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add the log-probabilities of reference and policy; completions of a file get the policy's own."""
+        """Add the log-probabilities of reference and policy; for completions of a file, the policy's are also the sampler's."""
         batch = super().prepare(batch)
         current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:
@@ -156,7 +156,7 @@ class DPO(Agent):
         return dataclasses.replace(batch, old_logprobs=current)
 
     def advantages(self, batch: Batch) -> Tensor:
-        """Minus the slope of the loss by each completion's log-probability, scaled from a mean over pairs to one over rows."""
+        """Minus the loss's slope in each completion's log-probability, scaled from a mean over pairs to a mean over rows."""
         return self._slopes(batch, batch.old)[0]
 
     def _slopes(self, batch: Batch, logprobs: Tensor) -> tuple[Tensor, dict[str, float]]:
@@ -189,7 +189,7 @@ class DPO(Agent):
         return policy_gradient(logprobs, advantages)
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take one optimiser step in each epoch, each with the margins of its own weights; metrics are of the first."""
+        """Take one optimiser step in each epoch, with the margins at the current weights; pair metrics are the first step's."""
         steps: list[dict[str, float]] = []
         _, metrics = self._slopes(batch, batch.old)
         for epoch in range(self.config.epochs):

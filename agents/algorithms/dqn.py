@@ -6,7 +6,7 @@ towards
 
     y = r + γ max_b Q'(s', b),   or y = r if the episode ended
 
-by a step on the Huber loss of Q(s, a) - y. This loss is the square near 0 and has a slope of at most 1: the paper's error
+by a step on the Huber loss of Q(s, a) - y. This loss is quadratic near 0 and has a slope of at most 1: the paper's error
 clipping. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so targets don't chase the
 network that is fitted to them. The buffer makes transitions of one batch nearly independent.
 
@@ -16,7 +16,7 @@ network that is fitted to them. The buffer makes transitions of one batch nearly
   `MLPPolicy(dueling=True)`.
 
 The policy reads the state: a `transformers` model the prefix of tokens, an `MLPPolicy` the environment's vector. If the
-environment limits tokens, maxima are over the legal ones.
+environment limits tokens, maxima are over the legal tokens.
 
 Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
 if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
@@ -77,15 +77,15 @@ class DQNConfig(AgentConfig):
     batch_size: Annotated[int, AtLeast(1)] = 64
     """Number of transitions of one update."""
     tokens_per_update: Annotated[float, Above(0)] = 4.0
-    """Number of sampled tokens for each update; the paper has 4."""
+    """Number of sampled tokens for each update; the paper uses 4."""
     target_every: Annotated[int, AtLeast(1)] = 100
     """Number of updates between two copies of the network to the target network."""
     epsilon: Annotated[float, Between(0, 1)] = 1.0
-    """Probability to explore at the start, by a token drawn uniformly."""
+    """Probability of exploring at the start, by a token drawn uniformly."""
     epsilon_end: Annotated[float, Between(0, 1)] = 0.05
-    """Probability to explore after `epsilon_tokens` tokens, reached linearly."""
+    """Probability of exploring after `epsilon_tokens` tokens, reached linearly."""
     epsilon_tokens: Annotated[int, AtLeast(1)] = 10_000
-    """Number of sampled tokens over which the probability to explore falls."""
+    """Number of sampled tokens over which the probability of exploring falls."""
     control: ClassVar[Mapping[str, Any]] = {
         "problems_per_step": 1,
         "gamma": 0.99,
@@ -147,7 +147,7 @@ class DQN(Agent):
     # Acting
 
     def epsilon(self) -> float:
-        """The probability to explore now."""
+        """The current probability of exploring."""
         share = min(1.0, self.tokens / self.config.epsilon_tokens)
         return (1 - share) * self.config.epsilon + share * self.config.epsilon_end
 
@@ -175,7 +175,7 @@ class DQN(Agent):
     # Learning
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Add episodes to the buffer, make the updates that their tokens pay for, and return the metrics."""
+        """Add episodes to the buffer, make as many updates as their token count allows, and return the metrics."""
         config = self.config
         metrics = {"epsilon": self.epsilon()}
         self.policy.release_cache()
@@ -205,7 +205,7 @@ class DQN(Agent):
         return {"loss": float(loss.detach()), "value": float(values.detach().mean()), **metrics}
 
     def values_and_targets(self, batch: Batch, legal: Tensor) -> tuple[Tensor, Tensor]:
-        """Q(s, a) f32[b], with a gradient, and y f32[b], without, of transitions from a `ReplayBuffer`.
+        """Q(s, a) f32[b] with a gradient, and y f32[b] without one, for transitions from a `ReplayBuffer`.
 
         Args:
             batch: b transitions; see `ReplayBuffer.sample`.

@@ -2,8 +2,8 @@
 
 If the score is a weighted sum of several rewards, GRPO's z-score of the sum cannot tell their combinations apart, and the
 reward with the largest spread dominates. GDPO normalises each reward within the group separately, and then normalises their
-weighted sum over the batch; both divisions bias the direction of the expected gradient. It departs from the paper
-as GRPO does.
+weighted sum over the batch; both divisions bias the direction of the expected gradient. The departures from the paper are those
+of GRPO.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class GDPO(ClippedGroupAgent):
         self._weights: dict[str, float] | None = None  # of each part, from the first verdict
 
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Refuse an environment whose scores have no parts, if an empty completion shows that before one is sampled."""
+        """Refuse an environment whose scores have no parts, as far as the verdict on an empty completion shows this."""
         if "observation" in with_token_info(env).single_observation_space.spaces:  # type: ignore[attr-defined] # checked there
             raise InvalidArgumentError(
                 "GDPO needs a score of several parts, which only the verifier of an environment with tokens gives, and this "
@@ -65,7 +65,7 @@ class GDPO(ClippedGroupAgent):
             raise InvalidArgumentError(_WITHOUT_PARTS)
 
     def check_episode(self, trajectory: Trajectory) -> None:
-        """Reject a score without parts, or with other parts or weights than before."""
+        """Reject a score without parts, or with other parts or weights than earlier scores."""
         if trajectory.errored:
             return
         if not trajectory.reward_parts:
@@ -73,7 +73,7 @@ class GDPO(ClippedGroupAgent):
         weights = {name: weight for name, (_, weight) in trajectory.reward_parts.items()}
         if self._weights is None:
             self._weights = weights
-        # The order matters: a batch stores them by index.
+        # The order matters: a batch stores weights by index.
         if list(weights.items()) != list(self._weights.items()):
             raise InvalidArgumentError(
                 f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier ones have "
@@ -94,7 +94,7 @@ class GDPO(ClippedGroupAgent):
 
 
 def _may_have_parts(env: rlvr_envs.TokenVectorEnv) -> bool:
-    """Whether verdicts of empty completions, one for each part of a mixture, have parts or a verifier that broke."""
+    """Whether verdicts on empty completions, one for each part of a mixture, have parts or come from a verifier that broke."""
     verifier, data, parts = env.streams.rules.verifier, env.streams.dataset, problem_parts(env)
     if verifier is None or parts is None:
         return False

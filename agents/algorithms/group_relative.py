@@ -68,12 +68,12 @@ class ClippedGroupAgent(GroupAgent):
 
 
 def relative_to(scale: Scale) -> Relative:
-    """The difference between a score and its group's mean, divided according to `scale`."""
+    """The function for the difference between a score and its group's mean, divided according to `scale`."""
     return _RELATIVE[scale]
 
 
 def at_every_token(advantages: Tensor, batch: Batch) -> Tensor:
-    """The advantages f64[b] of completions, as f64[b l] the same for every token."""
+    """The advantages f64[b] of completions, expanded to f64[b l]: the same for every token."""
     return advantages[:, None].expand(batch.tokens.shape)
 
 

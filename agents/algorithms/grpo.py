@@ -40,7 +40,7 @@ class GRPOConfig(ClippedGroupConfig):
     (arXiv:2508.08221), or nothing (Dr. GRPO)."""
     credit: Credit = "completion"
     """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
-    relative to the group; `turn` is for environments of several turns that pay between them."""
+    relative to the group; `turn` is for environments of several turns with rewards between turns."""
 
 
 class GRPO(ClippedGroupAgent):
@@ -50,5 +50,5 @@ class GRPO(ClippedGroupAgent):
     config: GRPOConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The z-score within the group, of the completion or from the turn onwards."""
+        """The z-score within the group, of the completion's score or of the rewards from the turn onwards."""
         return credited(batch, self.config.credit, relative_to(self.config.scale))

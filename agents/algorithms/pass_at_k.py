@@ -1,7 +1,7 @@
 """Policy gradient for pass@k: the expected best score of k completions.
 
 With G completions of a problem, the contribution of a completion is the mean best score over the subsets of size k that
-contain it, minus that over the subsets that do not: an unbiased estimate in leave-one-out form (see
+contain it, minus the mean over the subsets that do not: an unbiased estimate in leave-one-out form (see
 `agents.advantages.pass_at_k`). With k = 1 it is RLOO. Problems that are solved most of the time get a small weight, since one
 success among k is enough.
 

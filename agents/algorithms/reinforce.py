@@ -61,7 +61,7 @@ class ReinforceConfig(AgentConfig):
 
     credit: Literal["reward-to-go", "whole"] = "reward-to-go"
     """The return that weights the log-probability of a token: the return from that token on, or the return of the whole episode
-    for comparison. Without a discount the second has the same expected gradient and more variance."""
+    for comparison. Without a discount the latter has the same expected gradient and more variance."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ This agent is a family of methods, selected by its settings:
 * RAFT (Dong et al. 2023, arXiv:2304.06767): `selection="best"` keeps the completion of each group with the highest score.
 * ReST (Gulcehre et al. 2023, arXiv:2308.08998): completions with a score of at least `threshold`, which rises to
   `threshold_end`, are learned in several `epochs` over each batch. ReST-EM (Singh et al. 2023, arXiv:2312.06585) keeps right
-  ones and trains the first weights with each batch.
+  completions and trains the initial weights with each batch.
 * STaR (Zelikman et al. 2022, arXiv:2203.14465): `from_start=True` trains the initial weights, not the current ones, with the
   completions of each batch, so that errors do not add up.
 * RFT (Yuan et al. 2023, arXiv:2308.01825): `unique=True` and `per_problem` limit how often a problem is learned.
@@ -54,13 +54,14 @@ class RFTConfig(AgentConfig):
     threshold: Annotated[float, FINITE] = 1.0
     """Lowest score of a completion that is kept."""
     threshold_end: Annotated[float | None, FINITE] = None
-    """Lowest score at the end of the run (see `schedule_steps`), reached linearly (ReST); None keeps it constant."""
+    """Lowest score at the end of the run (see `schedule_steps`), reached linearly (ReST); None keeps the threshold constant."""
     per_problem: Annotated[int | None, AtLeast(1)] = None
-    """Most completions of a group that are kept, the first ones; None keeps all."""
+    """Maximum number of completions of a group that are kept, in order; None keeps all."""
     unique: bool = False
     """Whether equal completions of a group are kept only once."""
     mean_over: MeanOver = "sampled"
-    """Whether the loss is a mean over all `sampled` completions, which gives the policy gradient, or over those `kept`."""
+    """Whether the loss is a mean over all `sampled` completions, which gives the policy gradient, or over the `kept` ones
+    only."""
     from_start: bool = False
     """Whether each batch trains the initial weights in place of the current ones (STaR, ReST-EM); if so, set several epochs or
     minibatches."""
@@ -102,7 +103,7 @@ class RFT(Agent):
         super().__init__(policy, config, sampler=sampler)
 
     def advantages(self, batch: Batch) -> Tensor:
-        """1 for each token of a kept completion and 0 for the others; times sampled / kept with `mean_over="kept"`."""
+        """1 for each token of a kept completion and 0 for other tokens; times sampled / kept with `mean_over="kept"`."""
         kept = self.kept(batch).double()
         if self.config.mean_over == "kept":
             kept = kept * (batch.valid.sum() / kept.sum().clamp(min=1))
@@ -129,7 +130,7 @@ class RFT(Agent):
         return policy_gradient(logprobs, advantages)
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take the optimiser steps of a batch, with `from_start` from the first weights and a fresh optimiser."""
+        """Take the optimiser steps of a batch, with `from_start` from the initial weights and with a fresh optimiser."""
         if self.config.from_start:
             assert self.models.reference is not None
             self.policy.model.load_state_dict(self.models.reference.policy.model.state_dict())

@@ -32,7 +32,7 @@ class TRPOConfig(NPGConfig):
     backtracks: Annotated[int, AtLeast(1)] = 10
     """Number of step lengths that the line search tries."""
     backtrack_ratio: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.8
-    """Ratio of each step length of the line search to the one before."""
+    """Ratio of each step length of the line search to the previous one."""
 
 
 class TRPO(NPG):

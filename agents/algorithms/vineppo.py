@@ -1,4 +1,4 @@
-"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO with values estimated by playing on, without a critic.
+"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO with values estimated by further sampling, without a critic.
 
 A completion is divided into steps, such as lines. From the state before each step K further completions are sampled; the mean
 of their returns is an unbiased estimate of the state's value, so that
@@ -6,21 +6,21 @@ of their returns is an unbiased estimate of the state's value, so that
     A = r + V(s') - V(s)
 
 is an unbiased estimate of the advantage of the step from s to s', and all tokens of the step get it. States that several
-completions of a batch share, such as the prompt, are estimated once. The end of a step depends only on the text up to there;
+completions of a batch share, such as the prompt, are estimated once. The end of a step depends only on the text up to it;
 otherwise the estimate would be biased.
 
 One training step, and the functions that implement it:
 
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
-    steps          the tokens that begin one                             step_starts
+    steps          the tokens that begin a step                          step_starts
     states         the trajectory's tokens up to there, played again     rollouts.states.states_before
     V              the mean return of K episodes from each state         VinePPO.with_values, rollouts.loop.rollout
     A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
     L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
 
 A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the scores of the further
-completions too. A further completion on which the verifier broke is left out of the mean; if it broke on all of a state's, the
-completions that pass through that state are excluded from training.
+completions too. A further completion on which the verifier broke is left out of the mean; if it broke on all further
+completions from a state, the completions that pass through that state are excluded from training.
 
 Departures from the paper: it makes two passes over batches of 512 completions of 64 problems, with a KL term of weight 1e-4 in
 the loss. By default there is one pass here, as for the other agents, and no KL term unless `kl_coefficient` is set. The authors
@@ -125,7 +125,7 @@ class VinePPO(Agent):
         starts: Sequence[Sequence[int]],
         states: Sequence[Sequence[rlvr_envs.StreamState]],
     ) -> dict[_Key, float]:
-        """The value of each distinct state; NaN where the verifier broke on all episodes from it."""
+        """The value of each distinct state; NaN if the verifier broke on all episodes from the state."""
         count = self.config.episodes_per_state
         origins: dict[_Key, tuple[Trajectory, int, rlvr_envs.StreamState]] = {}
         for one, positions, own in zip(trajectories, starts, states, strict=True):
@@ -146,14 +146,14 @@ class VinePPO(Agent):
         """The mean return from a position of an episode on, by the config's rule for truncated episodes."""
         batch = self.truncated(make_batch([_whole(origin, position, one) for one in continuations]))
         earned = batch.rewards[:, position:].sum(dim=1)
-        return float(earned[batch.valid].mean())  # without values it is NaN
+        return float(earned[batch.valid].mean())  # NaN if no episode is valid
 
     def usable(self, batch: Batch) -> Batch:
         """Exclude completions that pass through a state without a value."""
         return batch if batch.baselines is None else batch.without(batch.baselines.isnan())
 
     def advantages(self, batch: Batch) -> Tensor:
-        """For all tokens of a step r + V(s') - V(s), whitened."""
+        """The difference r + V(s') - V(s) for all tokens of a step, whitened."""
         advantages = step_advantages(batch.rewards, _values(batch), batch.loss_mask)
         return whiten(advantages, batch.loss_mask) if self.config.whiten else advantages
 
@@ -188,7 +188,7 @@ def step_starts(
 
 
 def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence[float]) -> Trajectory:
-    """A trajectory with the values before its steps, the first being its baseline; NaN as the baseline if any is unknown."""
+    """A trajectory with the values before its steps; its baseline is the first value, or NaN if any value is unknown."""
     step_values = np.full(len(trajectory.tokens), math.nan)
     step_values[list(starts)] = values
     known = not any(map(math.isnan, values))
@@ -196,7 +196,7 @@ def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence
 
 
 def _whole(origin: Trajectory, position: int, continuation: Trajectory) -> Trajectory:
-    """An episode from a position of another as one from the prompt, whose length counts all of its tokens."""
+    """An episode that began within another, converted to one from the prompt, so that its length counts all of its tokens."""
     start = continuation.prompt_length
     before = position - start  # the tokens of contexts that the state no longer has in view
     return dataclasses.replace(
@@ -219,7 +219,7 @@ def _key(state: rlvr_envs.StreamState) -> _Key:
 
 
 def _seeds(seed: int, position: int, count: int) -> list[int]:
-    """Sampling seeds of the episodes from a state, given the seed and the position of the episode it was met in."""
+    """Sampling seeds of the episodes from a state, given the seed and the position of the episode that reached it."""
     base = mix(np.array([seed], dtype=np.uint64)) ^ mix(np.array([position], dtype=np.uint64))
     seeds: list[int] = mix(mix(base) ^ mix(np.arange(count, dtype=np.uint64))).tolist()
     return seeds

@@ -1,14 +1,14 @@
 """`Heartbeat`: notices that another process has stopped, even while this one waits for it in an exchange.
 
-Each rank counts in the store that all share, every few seconds, in a thread. Rank 0 listens to all, and the others to rank 0,
-whose process holds the store: if that is stopped, the store no longer answers.
+Every few seconds, a thread of each rank increments a count in the shared store. Rank 0 listens to all other ranks, and these
+listen to rank 0, whose process holds the store: if this process is stopped, the store no longer answers.
 
-A process whose heart beats may still hang, in a verifier for example: only the time limit of exchanges ends that, since nobody
-else knows how long its work should take. Long before that, and again with the error, the user learns in which line the late
-rank is.
+A process with a heartbeat may still hang, in a verifier for example. Only the time limit of exchanges ends this, since no other
+process knows how long the work should take. Long before the limit, and again with the error, the user learns in which line the
+late rank is.
 
-A call that holds Python's lock, such as a regular expression that never ends, stops the heart as well. A watchdog of Python
-that needs no lock then writes where the process is to its standard error, before the others end it.
+A call that holds Python's lock, such as a regular expression that never ends, stops the heartbeat as well. A watchdog of
+Python, which needs no lock, then writes the position of the process to its standard error, before the other processes end it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from verifiers import RankError
 BEAT_S = 2.5
 """Seconds between beats."""
 SILENT_S = 40.0
-"""Seconds without a beat after which a process counts as stopped. Computing does not delay beats, nor does waiting."""
+"""Seconds without a beat after which a process counts as stopped. Neither computing nor waiting delays beats."""
 
 EXIT_CODE = 75
 """Exit code of a process that ends because another has stopped."""
@@ -50,7 +50,7 @@ _STOP_S = 30.0
 
 
 class Heartbeat:
-    """Beats for this rank until `stop`, and listens to others.
+    """Beats for this rank until `stop`, and listens to other ranks.
 
     Args:
         connect: Opens a connection to the store, which no other thread uses.
@@ -80,7 +80,7 @@ class Heartbeat:
 
     @contextlib.contextmanager
     def waiting(self, patience_s: float) -> Iterator[None]:
-        """A context in which this thread waits for other ranks; after `patience_s` the user learns where they are."""
+        """A context in which this thread waits for other ranks; after `patience_s` the user learns where those ranks are."""
         self._waits[threading.get_ident()] = time.monotonic() + patience_s
         try:
             yield
@@ -139,7 +139,7 @@ class Heartbeat:
 
 
 def whereabouts(store: Store, ranks: Sequence[int]) -> str:
-    """In which lines other ranks are, those that answer and do not wait themselves."""
+    """The lines of code that other ranks are at, for ranks that answer and do not wait themselves."""
     answers = {rank: _answer_key(rank) for rank in ranks}
     for rank, key in answers.items():
         store.set(
@@ -156,7 +156,7 @@ def whereabouts(store: Store, ranks: Sequence[int]) -> str:
 
 
 def own_whereabouts() -> str:
-    """The lines in which threads are that run code of this package and do not wait for other ranks, innermost call first."""
+    """The calls, innermost first, of threads that run code of this package and do not wait for other ranks."""
     home = str(Path(__file__).parents[1])
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     told = []
@@ -178,7 +178,7 @@ def _answer_key(rank: int) -> str:
 
 
 def beat_key(rank: int) -> str:
-    """Key in the store under which a rank counts."""
+    """Key in the store for a rank's count."""
     return f"beat/{rank}"
 
 

@@ -23,7 +23,7 @@ _LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher")
 
 
 def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> int:
-    """Run `rlvr` with these arguments in several processes, and return the exit code of the one that failed, or 0.
+    """Run `rlvr` with these arguments in several processes, and return the exit code of the process that failed, or 0.
 
     Args:
         arguments: The command line, without the program's name.
@@ -59,9 +59,9 @@ def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> in
 
 
 def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
-    """The exit code of the first rank that failed by itself, and so has reported why.
+    """The exit code of the first rank that failed by itself, and so has reported the reason.
 
-    A process that has stopped is killed by the launcher, after another has reported it.
+    A process that has stopped is killed by the launcher, after another process has reported it.
     """
     if any(failure.exitcode == EXIT_CODE for failure in failures.values()):
         return 1
@@ -75,7 +75,7 @@ def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
 
 
 def _silence_launcher() -> None:
-    """Leave out the launcher's own report of a failure, since the process reports more."""
+    """Suppress the launcher's own report of a failure, since the failed process reports more."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(_LOGGERS):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

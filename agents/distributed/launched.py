@@ -9,7 +9,7 @@ _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def is_launched() -> bool:
-    """Whether a launcher such as torchrun started this process as one of several, or as one with a rank."""
+    """Whether a launcher such as torchrun started this process as one of several, or as a single process with a rank."""
     return all(os.environ.get(name) for name in _VARIABLES)
 
 

@@ -1,6 +1,6 @@
-"""Tensors divided among ranks: put together for a checkpoint, and divided again as they are read from one.
+"""Tensors divided among ranks: put together for a checkpoint, and divided again as a checkpoint is read.
 
-A part is of consecutive rows, `ceil(rows / ranks)` of them while there are so many, as `torch.chunk` divides.
+A part has consecutive rows, `ceil(rows / ranks)` of them as long as enough are left, as with `torch.chunk`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
 
 
 def whole_state(state: Any) -> Any:
-    """Plain data with divided tensors put together on rank 0; None in their place elsewhere. Called by all ranks."""
+    """Plain data with divided tensors put together on rank 0; None in their place on other ranks. Called by all ranks."""
     if isinstance(state, torch.Tensor):
         return whole(state, wanted=active_ranks().is_main) if is_sharded(state) else state
     if isinstance(state, Mapping):
@@ -42,7 +42,7 @@ def load_weights(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
 
 
 def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """A whole tensor, divided as another is if that is divided and has its shape."""
+    """A whole tensor, divided like `other` if `other` is divided and has the same shape."""
     if not is_sharded(other) or tensor.shape != other.shape:
         return tensor
     divided = torch.empty_like(other, dtype=tensor.dtype)

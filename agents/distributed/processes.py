@@ -1,11 +1,11 @@
 """`join` and `leave`: this process as one rank of a run, on `torch.distributed`.
 
 Objects and CPU tensors travel over gloo, GPU tensors over NCCL or XCCL. Before every exchange the ranks meet at torch's
-monitored barrier, so that a rank that died or hangs is named, and an exchange itself never waits for one. A process that is
-stopped, which may happen within an exchange too, is noticed by its `Heartbeat`.
+monitored barrier, so that a rank that died or hangs is named, and an exchange itself never waits for such a rank. A process
+that is stopped, perhaps within an exchange, is noticed by its `Heartbeat`.
 
-An error is reported once: a rank other than 0 posts its error in the store of the process group and hangs up, rank 0 then fails
-at its next exchange with that error, and reports it.
+An error is reported once: a rank other than 0 posts its error in the process group's store and disconnects; at its next
+exchange rank 0 fails with that error and reports it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from verifiers.devices import choose_device, device_module
 
 T = TypeVar("T")
 JOIN_TIMEOUT_S = 300.0
-"""Seconds after which a rank is missing that has not started; importing torch from a slow disk takes a while."""
+"""Seconds after which a rank that has not started counts as missing; importing torch from a slow disk takes a while."""
 RANK_TIMEOUT_S = 1800.0
 """Default seconds after which a rank that does not come to an exchange counts as hung."""
 _REPORT_TIMEOUT_S = 50.0
@@ -44,7 +44,7 @@ _REPORT_TIMEOUT_S = 50.0
 _PATIENCE = 0.1
 """Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
-"""Seconds by which the other ranks wait longer for rank 0 than rank 0 for them."""
+"""Seconds by which the other ranks wait longer for rank 0 than rank 0 waits for them."""
 _FAREWELL_S = 3.0
 """Seconds for which rank 0 waits until the others know how it ended."""
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
@@ -99,10 +99,10 @@ class ProcessRanks(Ranks):
         """Wait until all ranks are here.
 
         Raises:
-            RankError: If one died, or does not come in time.
+            RankError: If a rank died, or does not come in time.
         """
         started = time.monotonic()
-        # Rank 0 finds out first, since it is the one that learns which ranks are missing.
+        # Rank 0 finds out first, since only rank 0 learns which ranks are missing.
         timeout = timedelta(seconds=self.timeout_s + (0 if self.is_main else _LATER_S))
         try:
             with self._heartbeat.waiting(_PATIENCE * self.timeout_s):
@@ -126,7 +126,7 @@ class ProcessRanks(Ranks):
         dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
-        """The error for ranks that did not come: their own if they posted one."""
+        """The error for ranks that did not come to an exchange: their own error if they posted one."""
         posted = self._posted()
         if posted is not None:
             return posted
@@ -142,7 +142,7 @@ class ProcessRanks(Ranks):
         return RankError(f"{who} ended during the run, without an error of its own: {_first_line(error)}")
 
     def _whereabouts(self, ranks: str) -> str:
-        """Where the named ranks are, or rank 0 if another asks."""
+        """The positions of the named ranks; if none are named, the position of rank 0."""
         late = [int(rank) for rank in ranks.split(",")] if ranks else [0]
         with contextlib.suppress(RuntimeError):
             if where := whereabouts(self._store, late):
@@ -150,7 +150,7 @@ class ProcessRanks(Ranks):
         return "It does not say where it is"
 
     def _posted(self) -> Exception | None:
-        """The first error that another rank posted, if there is one; a rank that fails posts before it hangs up."""
+        """The first error that another rank posted, if any; a rank that fails posts its error before it disconnects."""
         with contextlib.suppress(RuntimeError):
             for rank in range(self.size):
                 if rank != self.rank and self._store.check([_error_key(rank)]):
@@ -193,7 +193,7 @@ class ProcessRanks(Ranks):
     # The end
 
     def _end_without(self, silent: Sequence[int]) -> None:
-        """End this process at once, since nothing wakes up a thread that waits for a process that is stopped."""
+        """End this process at once, since nothing wakes up a thread that waits for a stopped process."""
         who = f"rank {silent[0]}" if len(silent) == 1 else f"ranks {', '.join(map(str, silent))}"
         says = "" if self.is_main else f"rank {self.rank}: "
         sys.stderr.write(
@@ -204,7 +204,7 @@ class ProcessRanks(Ranks):
         os._exit(EXIT_CODE)
 
     def report_on_main(self, error: str) -> bool:
-        """Post the error that ends this rank, hang up, and return whether rank 0 reports an error in its place."""
+        """Post the error that ends this rank, disconnect, and return whether rank 0 reports an error in its place."""
         with contextlib.suppress(RuntimeError):
             self._store.set(_error_key(self.rank), f"rank {self.rank} on {socket.gethostname()}: {error}")
         self._hang_up()
@@ -216,13 +216,13 @@ class ProcessRanks(Ranks):
             return self._terminated
 
     def _hang_up(self) -> None:
-        """Close the connections of exchanges, so that others notice; torch does so once nothing refers to their group."""
+        """Close the connections of exchanges, so that others notice; torch closes them once nothing refers to their group."""
         self._control = None
         with contextlib.suppress(RuntimeError, ValueError, AssertionError):
             dist.destroy_process_group()
 
     def end(self, *, failed: bool) -> None:
-        """End this rank. Rank 0 tells the others how, and after a failure waits until they know."""
+        """End this rank. Rank 0 posts how it ended, and after a failure waits until the other ranks know."""
         self._heartbeat.stop()
         with contextlib.suppress(RuntimeError):
             self._store.set(left_key(self.rank), "")
@@ -236,13 +236,13 @@ class ProcessRanks(Ranks):
 
 
 def join(device: str | None = None) -> Ranks:
-    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` ends this.
+    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` undoes this.
 
     Each rank uses the GPU of its local rank, if there are GPUs and the CPU is not asked for. Everything afterwards, such as
     building an agent, is done on all ranks alike.
 
     Args:
-        device: The device of the ranks, as for `verifiers.devices.choose_device`. A wrong one is no error here, but where
+        device: The device of the ranks, as for `verifiers.devices.choose_device`. A wrong device raises no error here, but when
             models are loaded.
 
     Raises:
@@ -268,7 +268,7 @@ def join(device: str | None = None) -> Ranks:
 
 
 def reported_here(message: str | None) -> str | None:
-    """The error that this process prints before it ends: None for a rank whose error, or a better one, rank 0 prints."""
+    """The error that this process prints before it ends: None if rank 0 prints this rank's error, or a better one."""
     ranks = active_ranks()
     if not isinstance(ranks, ProcessRanks) or ranks.is_main:
         return message
@@ -301,7 +301,7 @@ def _backends(rank: int, device: str | None) -> str:
 def _attempt() -> str:
     """The prefix of all keys of this start of the processes, so that the keys of an earlier start are never found.
 
-    Restarts are counted by each node for itself, so with several nodes each start needs a store of its own.
+    Each node counts restarts for itself, so with several nodes each start needs its own store.
     """
     if (
         os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"

@@ -2,7 +2,7 @@
 
 Every rank holds the same weights and the same `Batch`. Episodes and micro-batches are divided: each rank plays and verifies its
 own groups, after which the trajectories are gathered, and passes its own micro-batches, after which the gradients are summed.
-Everything else, such as advantages and optimiser steps, every rank computes alike.
+Everything else, such as advantages and optimiser steps, is computed by every rank in the same way.
 
 In a single process there is one rank, and nothing is exchanged; code that uses `active_ranks()` is the same program for one
 process and for many.
@@ -48,7 +48,7 @@ class Ranks(abc.ABC):
     rank: int = 0
     size: int = 1
     sharding: Sharding | None = None
-    """How weights are divided among the ranks; None if each has all of them."""
+    """How weights are divided among the ranks; None if each rank has all weights."""
     gathers: Gathering = "auto"
     """The data of each episode that all ranks get; see `Gathering`."""
     timeout_s: float = math.inf
@@ -69,10 +69,10 @@ class Ranks(abc.ABC):
 
     @abc.abstractmethod
     def branch(self) -> Ranks:
-        """Return the same ranks for another thread, with exchanges of objects of its own; all ranks call this together."""
+        """Return the same ranks for another thread, with separate exchanges of objects; all ranks call this together."""
 
     def failures_named(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which a failure of another rank, in an exchange of divided weights too, is a `RankError`."""
+        """A context in which a failure of another rank raises a `RankError`, also in an exchange of divided weights."""
         return contextlib.nullcontext()
 
     def set_timeout(self, seconds: float) -> None:
@@ -84,14 +84,15 @@ class Ranks(abc.ABC):
         return contextlib.nullcontext()
 
     def _local_interrupts(self) -> contextlib.AbstractContextManager[None]:
-        """A context within `interrupts_together` in which they are raised anywhere, on this rank."""
+        """A context within `interrupts_together` in which interrupts are raised at once, on this rank."""
         return contextlib.nullcontext()
 
     def together(self, function: Callable[[], T]) -> T:
         """Call a function on every rank, and return this rank's result.
 
         Raises:
-            BaseException: If it fails on any rank, with the same type on all ranks; the message names the first such rank.
+            BaseException: If the function fails on any rank, with the same type on all ranks; the message names the first rank
+                that failed.
         """
         result: T | None = None
         failure: BaseException | None = None
@@ -118,7 +119,7 @@ class Ranks(abc.ABC):
             raise _named(rank, failure)
 
     def on_main(self, function: Callable[[], T]) -> T | None:
-        """Call a function on rank 0 while the others wait; None on the others. An error is raised on all ranks."""
+        """Call a function on rank 0, while the other ranks wait and return None. An error is raised on all ranks."""
         return self.together(lambda: function() if self.is_main else None)
 
     def from_main(self, value: T) -> T:
@@ -130,7 +131,7 @@ class Ranks(abc.ABC):
         return list(items[self.rank :: self.size])
 
     def rows_at_once(self, rows: int, largest: int) -> int:
-        """Number of rows in a micro-batch, at most `largest`, with which all ranks pass about as many of `rows`."""
+        """Number of rows in a micro-batch, at most `largest`, with which all ranks process about equally many of `rows`."""
         if self.size == 1:
             return largest
         passes = max(1, math.ceil(rows / (largest * self.size)))
@@ -191,7 +192,7 @@ def set_joined(ranks: Ranks) -> None:
 
 @contextlib.contextmanager
 def using(ranks: Ranks) -> Iterator[None]:
-    """A context in which `active_ranks()` are others, in this thread."""
+    """A context in which `active_ranks()` returns `ranks`, in this thread."""
     token = _active.set(ranks)
     try:
         yield
@@ -200,7 +201,7 @@ def using(ranks: Ranks) -> Iterator[None]:
 
 
 def _portable(failure: BaseException) -> BaseException:
-    """An exception that pickles: those of this project and interrupts do; others are sent as their type and text."""
+    """An exception that pickles: exceptions of this project and interrupts do; others are sent as their type and text."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
         return failure
     return RankError(f"{type(failure).__name__}: {failure}")

@@ -1,4 +1,4 @@
-"""Episodes of many ranks: each plays its own groups, and every rank has all trajectories."""
+"""Episodes of many ranks: each rank plays its own groups, and every rank gets all trajectories."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ def play_divided(
     seen: Callable[[_Played], None],
     rows: bool = False,
 ) -> list[_Played]:
-    """Play episodes on all ranks, whole groups on each, and return what was played in the order of `episodes`.
+    """Play episodes on all ranks, whole groups on each, and return the played episodes in the order of `episodes`.
 
-    Seeds are those of episodes, so it does not matter which rank plays what, up to rounding.
+    Each episode has its own seed so, up to rounding, it does not matter which rank plays it.
 
     Args:
         ranks: The ranks.
         episodes: The same on all ranks.
         play: Plays some episodes on this rank, in their order.
-        seen: Called with what another rank has played.
-        rows: Whether only the numbers of rows are gathered, so that trajectories of other ranks have no tokens.
+        seen: Called with each episode that another rank has played.
+        rows: Whether only a `Row` of each episode is gathered, so that trajectories of other ranks have no tokens.
 
     Raises:
-        Exception: If `play` fails on any rank, on all of them; see `Ranks.together`.
+        Exception: On all ranks, if `play` fails on any rank; see `Ranks.together`.
     """
     owners = owners_of(episodes, ranks.size)
     mine = [episode for episode, owner in zip(episodes, owners, strict=True) if owner == ranks.rank]
@@ -53,6 +53,6 @@ def _gather_rows(ranks: Ranks, own: list[Any]) -> list[list[Any]]:
 
 
 def owners_of(episodes: Sequence[Episode | PartialEpisode], size: int) -> list[int]:
-    """The rank that plays each episode: groups are dealt out in turn."""
+    """The rank that plays each episode: ranks take groups in turn."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(episode.group, len(numbers)) % size for episode in episodes]

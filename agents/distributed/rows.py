@@ -1,4 +1,4 @@
-"""Episodes as other ranks need them if each trains on its own: everything but tokens and their log-probabilities.
+"""Episodes as other ranks need them if each rank trains on its own episodes: everything but tokens and their log-probabilities.
 
 A completion of 16 000 tokens takes 340 kB as a trajectory, and as a `Row` with one reward a few hundred bytes.
 """
@@ -19,22 +19,22 @@ _PER_TOKEN = {"tokens", "policy_mask", "logprobs", "rewards", "policy_version", 
 
 @dataclass(frozen=True)
 class Row:
-    """An episode as numbers of its completion."""
+    """An episode without its tokens and their log-probabilities."""
 
     fields: dict[str, Any]
-    """The fields of the trajectory that are not of tokens."""
+    """The fields of the trajectory that have no value per token."""
     length: int
     """Number of tokens l."""
     changes: NDArray[np.int64]
-    """Positions at which the policy mask differs from the one before, the one before the first being False."""
+    """Positions at which the policy mask changes; before the first position it counts as False."""
     rewarded: NDArray[np.int64]
     """Positions of rewards that are not 0."""
     rewards: NDArray[np.float64]
-    """The rewards there."""
+    """The rewards at these positions."""
 
 
 def row_of(trajectory: Trajectory) -> Row:
-    """The numbers of an episode; its text is kept only if the verifier broke, for the report."""
+    """The row of an episode; its text is kept only if the verifier broke, for the report."""
     fields = {
         field.name: getattr(trajectory, field.name)
         for field in dataclasses.fields(trajectory)
@@ -49,7 +49,7 @@ def row_of(trajectory: Trajectory) -> Row:
 
 
 def trajectory_of(row: Row) -> TrajectoryElsewhere:
-    """The episode again, with tokens that no model knows and NaN for their log-probabilities."""
+    """The episode of a row, with -1 for its tokens and NaN for their log-probabilities."""
     turns = np.zeros(row.length, dtype=np.int64)
     turns[row.changes] = 1
     rewards = np.zeros(row.length)

@@ -41,13 +41,14 @@ class Division:
     """How a module's weights are divided."""
 
     layers: Sequence[torch.nn.Module]
-    """The modules whose weights are gathered together, one after the other; the remaining weights are gathered once a pass."""
+    """The modules whose weights are gathered together, one after the other; the remaining weights are gathered once per
+    pass."""
     device: torch.device
-    """Where passes are computed."""
+    """The device on which passes are computed."""
     half: bool = False
     """Whether weights are gathered in bfloat16. The parts stay as they are, and gradients are summed in float32."""
     precise: Sequence[torch.nn.Module] = ()
-    """Modules whose weights are gathered as they are even so."""
+    """Modules whose weights are gathered in their own type even if `half` is set."""
     saved: bool = False
     """Whether the module is to be put together as a `whole_module`."""
 
@@ -57,7 +58,7 @@ class ShardedModule:
 
     Args:
         module: The module, with the same weights on all ranks; its parameters become `DTensor`s.
-        division: How they are divided.
+        division: How the weights are divided.
         sharding: Settings of the run.
 
     Raises:
@@ -76,16 +77,16 @@ class ShardedModule:
         policy = half if division.half else MixedPrecisionPolicy()
         for precise in division.precise:
             fully_shard(precise, mesh=mesh, offload_policy=offload)
-        for layer in reversed(division.layers):  # inner ones come first
+        for layer in reversed(division.layers):  # inner modules come first
             fully_shard(layer, mesh=mesh, mp_policy=policy, offload_policy=offload)
-        # The root's own weights are kept from a pass to its gradient: ranks may use them differently often.
+        # The root's own weights are kept from a pass to its gradient: ranks may use them a different number of times.
         root: Any = fully_shard(
             _Root(module), mesh=mesh, mp_policy=policy, offload_policy=offload, reshard_after_forward=False
         )
         self._root = root
         self._divided = [part for part in root.modules() if isinstance(part, FSDPModule)]
         for part in self._divided:
-            part.set_gradient_divide_factor(1.0)  # gradients are summed, and gloo knows no other reduction
+            part.set_gradient_divide_factor(1.0)  # gradients are summed, and gloo supports no other reduction
             part.set_force_sum_reduction_for_comms(True)
         self._gathered = False
         with torch.no_grad():
@@ -94,13 +95,13 @@ class ShardedModule:
             pass
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that passes the module, or modules within it; it returns a tensor or a plain sequence of them.
+        """Call a function that runs the module, or modules within it, and returns a tensor or a plain sequence of tensors.
 
         All ranks call this together, unless the weights are `gathered`.
         """
         try:
             with warnings.catch_warnings():
-                # Nothing changes what a pass returns in place.
+                # Nothing changes the result of a pass in place.
                 warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
                 result: T = self._root(function)
         except BaseException:
@@ -136,7 +137,7 @@ class ShardedModule:
         return self._gathered
 
     def whole_module(self, *, everywhere: bool = False) -> Any:
-        """A copy on the CPU with all weights, on rank 0 or on all; None on the others. Called by all ranks."""
+        """A copy on the CPU with all weights, on rank 0 or on all ranks; None on other ranks. All ranks call this."""
         assert self._structure is not None
         wanted = everywhere or active_ranks().is_main
         copied: dict[int, Any] = {}
@@ -147,10 +148,10 @@ class ShardedModule:
         return copy.deepcopy(self._structure, copied) if wanted else None
 
     def whole_layers(self) -> Iterator[dict[str, Tensor]]:
-        """The entries of the module's state on the CPU, whole on every rank, of one layer after the other; called by all ranks.
+        """The whole entries of the module's state, on the CPU of every rank, layer by layer; called by all ranks.
 
-        Weights outside the layers, such as the embedding, come one by one. A rank that keeps none of them never has more than
-        one layer.
+        Weights outside the layers, such as the embedding, come one by one. A rank that keeps no entry never has more than one
+        layer.
         """
         state = self.module.state_dict()
         prefixes = [
@@ -189,7 +190,7 @@ def _tensors(module: torch.nn.Module) -> list[Tensor]:
 
 
 def _without_weights(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy on the CPU whose parameters have shapes and no values."""
+    """A copy on the CPU whose parameters have shapes but no values."""
     memo: dict[int, Any] = {}
     for parameter in module.parameters():
         memo[id(parameter)] = torch.nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)

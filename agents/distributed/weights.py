@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 _BUCKET_BYTES = 2**26
-"""Largest size of the copies of gradients that are summed at once, unless a single one is larger."""
+"""Largest size of the copies of gradients that are summed at once, unless a single gradient is larger."""
 
 
 def sum_gradients(ranks: Ranks, parameters: Sequence[torch.nn.Parameter]) -> None:
-    """Sum the gradients of all ranks. A parameter has none afterwards only if it has none on any rank.
+    """Sum the gradients of all ranks. Afterwards a parameter has no gradient only if it has none on any rank.
 
     Gradients of divided weights are left out: they were summed as they were computed.
     """
@@ -39,7 +39,7 @@ def sum_gradients(ranks: Ranks, parameters: Sequence[torch.nn.Parameter]) -> Non
 
 
 def require_same_weights(ranks: Ranks, model: torch.nn.Module) -> None:
-    """Check that a model has bit-equal weights on all ranks; divided ones were checked before they were divided.
+    """Check that a model has bit-equal weights on all ranks; divided weights were checked before they were divided.
 
     Raises:
         RankError: If not; the message names a weight and the rank on which it differs.
@@ -56,7 +56,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def _hash(weight: Tensor) -> str:
-    """The exclusive or of a weight's bits, a pass over them that takes as long as copying it."""
+    """The exclusive or of a weight's bits, which takes as long to compute as copying the weight."""
     return f"{int(torch.hash_tensor(weight.detach()).view(torch.int64)):x}"
 
 

@@ -1,4 +1,4 @@
-"""`Agent`: an algorithm with a policy, and all that trains it. Each agent's own file defines its advantages and its loss."""
+"""`Agent`: an algorithm with a policy, and all that trains it. An agent's own file defines its advantages and its loss."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class Agent(Algorithm):
             if config.lag
             else OnDemand(self.sampling, self.progress)
         )
-        """Where the batches of training steps come from."""
+        """The source of the training steps' batches."""
         self.models = Models.beside(policy, config)
         """The policy, its critic and its reference."""
         if self.ranks.sharding is not None:
@@ -103,7 +103,7 @@ class Agent(Algorithm):
             self,
             source=self.source,
             updating=self.updating,
-            update=lambda trajectories: self.update(trajectories),  # as it is then, if somebody wraps it
+            update=lambda trajectories: self.update(trajectories),  # looked up at each call, since it may be wrapped
             saving=self.saving,
             progress=self.progress,
             watch=watch,
@@ -164,7 +164,8 @@ class Agent(Algorithm):
             env: The environment to train in; see `rollout`.
             steps: Number of the last step. Schedules without `schedule_steps` end there: set `schedule_steps` if `learn` is
                 called repeatedly with increasing numbers.
-            tokens: Number of sampled tokens after which training ends, with the step that reaches it, even before `steps`.
+            tokens: Number of sampled tokens after which training ends, even before `steps`; the step that reaches it is
+                completed.
             run: The run that records metrics and checkpoints.
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step.
@@ -174,7 +175,8 @@ class Agent(Algorithm):
         Raises:
             InvalidArgumentError: If the warm-up is as long as the run, a number is negative, or `held_out` evaluates in `env`.
             VerifierFailureError: If the verifier broke on more episodes than `max_error_share` allows. The run then has a
-                checkpoint of the steps before; if this is detected only after the last step, it keeps its previous one.
+                checkpoint of the preceding steps; if the failure is detected only after the last step, the run keeps its
+                previous checkpoint.
         """
         history = HeldOutHistory() if run is None else run.held_out
         if held_out is not None:
@@ -254,7 +256,7 @@ class Agent(Algorithm):
     def save(self, folder: str | Path) -> None:
         """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
 
-        Weights that are divided among ranks are put together: all ranks call this, and rank 0 writes.
+        If weights are divided among ranks, all ranks call this: the weights are put together, and rank 0 writes.
 
         Raises:
             InvalidArgumentError: If the folder contains anything else.

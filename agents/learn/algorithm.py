@@ -29,20 +29,20 @@ class Plays(Protocol):
     """The policy that samples, with the weights of the step."""
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number, the seed and the observations of problems."""
+        """Return the episodes of round `number`, which depend only on the number, the seed and the observations of problems."""
         ...
 
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
-        """Play episodes with the sampler, or with another policy on its weights, and return them in the same order."""
+        """Play episodes with the sampler, or with another policy that uses its weights, and return them in the same order."""
         ...
 
 
 class Algorithm(abc.ABC):
     """Advantages and a loss, with their requirements on episodes, on environments and on each other.
 
-    An algorithm knows a batch and its settings alone. `agents.Agent`, which is one, adds a policy and all that trains it.
+    An algorithm uses only a batch and its settings. The subclass `agents.Agent` adds a policy and everything that trains it.
     """
 
     name: str
@@ -52,8 +52,8 @@ class Algorithm(abc.ABC):
     vanishes_without_advantage: bool = True
     """Whether the gradient of `loss` is 0 where the advantage is 0, so that completions without advantages can be skipped."""
     advantages_from_rewards: bool = False
-    """Whether the advantages of a batch follow from its rewards, masks, groups and verdicts alone. A rank then needs no tokens
-    of the episodes of others."""
+    """Whether the advantages of a batch follow from its rewards, masks, groups and verdicts alone. A rank then does not need
+    the tokens of other ranks' episodes."""
     needs_whole_weights: bool = False
     """Whether an update needs all weights on every rank, so that they can't be divided (`--shard`)."""
 
@@ -84,7 +84,7 @@ class Algorithm(abc.ABC):
         """Play the episodes of one step; return them and the number of rounds of problems drawn.
 
         Args:
-            sampling: Plays episodes. With a lag its weights are older than the agent's.
+            sampling: Plays episodes; with a lag, its weights are older than the agent's.
             env: The environment.
             first_round: Number of the first round of problems.
         """
@@ -114,8 +114,8 @@ class Algorithm(abc.ABC):
         """Raise if episodes can't be trained on together.
 
         Raises:
-            InvalidArgumentError: If one can't be trained on, groups that are compared have one member or different sizes, or
-                the batch can't be divided into minibatches of equal size.
+            InvalidArgumentError: If an episode can't be trained on, if groups that are compared have one member or different
+                sizes, or if the batch can't be divided into minibatches of equal size.
         """
         for trajectory in trajectories:
             self.check_episode(trajectory)

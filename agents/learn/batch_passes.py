@@ -28,8 +28,8 @@ TOKENS_AT_ONCE = 2**17
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
     """Row indices of micro-batches of up to `size` rows; groups, which share a prompt, and similar lengths are kept together.
 
-    A micro-batch has fewer rows if they would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss mask,
-    and those not in `keep` (bool[b]), are excluded.
+    A micro-batch has fewer rows if `size` rows would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss
+    mask, and rows not in `keep` (bool[b]), are excluded.
     """
     wanted = _wanted(batch, keep)
     _, group = batch.groups.cpu().unique(return_inverse=True)
@@ -46,13 +46,15 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
 
 
 def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
-    """The rows bool[b] with tokens on the loss mask that this rank has, of those in `keep`."""
+    """The rows bool[b] in `keep` for which this rank has tokens on the loss mask."""
     wanted = batch.mask_here.any(dim=1).cpu()
     return wanted if keep is None else wanted & keep.cpu()
 
 
 def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> list[Tensor]:
-    """The `micro_batches` that this rank passes; all ranks together pass each once, or each its own rows if it has no others.
+    """The `micro_batches` that this rank passes through a model.
+
+    All ranks together pass each micro-batch once; if each rank has only its own rows, it passes those.
 
     With several ranks micro-batches may be smaller than `size`, so that every rank has about as many rows.
     """
@@ -60,10 +62,10 @@ def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> li
 
 
 def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tuple[Tensor, bool]]:
-    """This rank's passes: the rows of each, and whether they count.
+    """This rank's passes: the rows of each pass, and whether they count.
 
-    Where weights are divided, all ranks make equally many: one that has fewer `own_micro_batches` adds passes of a row that do
-    not count.
+    If weights are divided, all ranks make equally many passes: a rank with fewer `own_micro_batches` adds passes of one row
+    that do not count.
     """
     ranks = active_ranks()
     if batch.here is None:
@@ -82,18 +84,18 @@ def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tupl
 
 @dataclass(frozen=True)
 class Reader:
-    """One number for each token of a batch, as a model computes it."""
+    """Reads one number for each token of a batch from a model."""
 
     read: Callable[[Batch], Tensor]
-    """From a micro-batch on the device to f[b t+extra], of its tokens from `first` on."""
+    """A function from a micro-batch on the device to f[b t+extra], the numbers of its tokens from `first` on."""
     extra: int = 0
-    """1 if it also reads the state after the last token, else 0."""
+    """1 if the reader also reads the state after the last token, else 0."""
 
 
 def logprobs_reader(
     policy: TrainablePolicy, switched_on: Callable[[], AbstractContextManager[Any]] = nullcontext
 ) -> Reader:
-    """Reads log-probabilities under a policy, within a context in which it has its weights."""
+    """A reader of log-probabilities under a policy, within a context in which the policy has its weights."""
 
     def read(micro_batch: Batch) -> Tensor:
         with switched_on():
@@ -105,14 +107,14 @@ def logprobs_reader(
 
 
 def critic_reader(policy: TrainablePolicy, critic: Critic) -> Reader:
-    """Reads a critic's values."""
+    """A reader of a critic's values."""
     return Reader(lambda micro_batch: critic_values(policy, critic, micro_batch), extra=1)
 
 
 def read_columns(
     policy: TrainablePolicy, batch: Batch, micro_batch_size: int, readers: Mapping[str, Reader]
 ) -> dict[str, Tensor]:
-    """Numbers f32[b l+extra] of a batch's tokens for each reader, on the CPU; 0 before the first token on the loss mask.
+    """For each reader, the numbers f32[b l+extra] of a batch's tokens, on the CPU; 0 before the first token on the loss mask.
 
     Each micro-batch is moved to the policy's device once.
     """

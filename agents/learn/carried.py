@@ -14,8 +14,8 @@ group 6                          =========:
 ```
 
 A step plays `problems_per_step` groups and `carried_groups` more, and ends as soon as `problems_per_step` of them are done, so
-that it does not wait for the longest completions. Time decides nothing: all unfinished episodes go on by `segment_tokens`
-tokens before the groups that are done are counted. So a run is repeatable, for any number of rows and ranks. Each token has the
+that it does not wait for the longest completions. Timing has no influence: all unfinished episodes continue by `segment_tokens`
+tokens before the finished groups are counted. So a run is repeatable, for any number of rows and ranks. Each token has the
 version of the weights that sampled it.
 """
 
@@ -36,7 +36,7 @@ from agents.types import Interruptible, Policy, Sampler, Trajectory
 
 Unfinished = Episode | PartialEpisode
 PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
-"""Plays episodes on by one segment."""
+"""A function that continues episodes by one segment."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class CarriedGroup:
 
 @dataclass(frozen=True)
 class Collected:
-    """The episodes of a step's batch, and what is carried over its update."""
+    """The episodes of a step's batch, and the groups that are carried over its update."""
 
     trajectories: list[Trajectory]
     carried: tuple[CarriedGroup, ...]
@@ -82,7 +82,7 @@ class PlaysSegments(Protocol):
     def play_on(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
     ) -> list[Trajectory | PartialEpisode]:
-        """Play episodes on, and interrupt each when it has `tokens` more of the policy."""
+        """Continue episodes, and interrupt each after `tokens` further tokens of the policy."""
         ...
 
 
@@ -96,7 +96,7 @@ def collect_carried(
     """Play groups until a batch of them is done.
 
     Args:
-        sampling: Plays episodes, with the weights to sample with.
+        sampling: Plays episodes, with the weights of this step.
         config: The numbers of groups and tokens.
         env: The environment.
         step: Number of the step's round of problems.
@@ -122,7 +122,7 @@ def collect_carried(
 def begin_groups(
     episodes: Callable[[int], Sequence[Episode]], step: int, per_step: int, carried_groups: int, under_way: int
 ) -> list[CarriedGroup]:
-    """The groups that a step begins: as many as its batch has, and in the first step also those to carry.
+    """The groups that a step begins: as many as its batch has, and in the first step `carried_groups` more.
 
     Args:
         episodes: Gives the episodes of a round of problems by its number.
@@ -151,16 +151,16 @@ def _grouped(episodes: Sequence[Episode]) -> list[list[Episode]]:
 def fill_batch(
     groups: Sequence[CarriedGroup], wanted: int, required: int, play_on: PlayOn
 ) -> tuple[list[CarriedGroup], list[CarriedGroup]]:
-    """Play groups on until enough of them are done.
+    """Continue playing groups until enough of them are done.
 
     Args:
         groups: The groups; the first `required` have to be among those that are returned as done.
         wanted: Number of groups to return as done, at least `required`.
-        required: Number of groups that can't be carried any further.
-        play_on: Plays the unfinished episodes of all groups on by one segment.
+        required: Number of leading groups that must be finished now, since they can't be carried over again.
+        play_on: Continues the unfinished episodes of all groups by one segment.
 
     Returns:
-        The first groups that were done, and all others, both in the order of `groups`.
+        The `wanted` groups that form the batch, and all other groups, both in the order of `groups`.
     """
     groups, order = list(groups), list[int]()
     while True:
@@ -189,12 +189,12 @@ def _play_on(groups: Sequence[CarriedGroup], play_on: PlayOn) -> list[CarriedGro
 
 
 def carried_metrics(groups: Sequence[CarriedGroup], step: int, version: int) -> dict[str, float]:
-    """How much of a batch was sampled with weights before the version that sampled last.
+    """Metrics of how much of a batch was sampled with older weights than the newest.
 
     Args:
         groups: The groups of the batch.
-        step: Number of the round of the step that is over.
-        version: The version of the weights that it sampled with.
+        step: Number of the finished step's round.
+        version: The version of the weights that the step sampled with.
 
     Returns:
         `sampling/carried_share`, the share of the policy's tokens with an earlier version; and `sampling/carried_steps`, the

@@ -39,17 +39,17 @@ def save_checkpoint(
 ) -> None:
     """Write the model, in the form that `load_policy` reads, and a state of tensors and plain data.
 
-    Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this drops. See `save_model` for a
-    model with an adapter; if that is merged, the state has the adapter.
+    Weights are saved once: `model/` has them in `dtype`, and the state has the bits that this type drops. See `save_model` for
+    a model with an adapter; if the adapter is merged in `model/`, the state has the adapter itself.
 
     The folder is replaced as a whole; see `agents.runs.files.checkpoint_folder`.
 
     Args:
         folder: Folder of the checkpoint.
         model: The model.
-        state: The rest of what is resumed.
+        state: The rest of the state that training resumes from.
         tokenizer: The model's tokenizer.
-        dtype: Type of the saved weights, of a model of `transformers`; None for the model's own.
+        dtype: Type of the saved weights of a `transformers` model; None for the model's own type.
 
     Raises:
         InvalidArgumentError: If the folder contains anything but a checkpoint.
@@ -75,10 +75,11 @@ def load_checkpoint(
         folder: A folder written by `save_checkpoint`.
         model: The model that receives the weights, after all checks have passed.
         agent: The agent's name.
-        components: Names of the weights of each component of the agent besides its policy; None for one it does not have.
+        components: Names of the weights of each component of the agent besides its policy; None for a component that it does
+            not have.
 
     Raises:
-        CheckpointError: If there is no checkpoint, it is damaged, or it is of another agent, component or model.
+        CheckpointError: If there is no checkpoint, or it is damaged or of another agent, component or model.
     """
     recover(folder)
     state = _read_state(folder)
@@ -160,7 +161,7 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 
 def _check_model_type(folder: Path, model: Any) -> None:
-    """Check the model type, since `transformers` loads weights of another class if names agree, and invents the rest."""
+    """Check the model type: if names agree, `transformers` loads weights of another class, and initialises the rest itself."""
     if not is_pretrained(model) or not (folder / _MODEL / "config.json").is_file():
         return  # an adapter has no such file; its base is checked by its weights
     model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]

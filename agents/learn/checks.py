@@ -16,7 +16,7 @@ from verifiers import InvalidArgumentError
 
 
 def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler) -> Correction:
-    """The importance correction: samples of another sampler or of older weights are weighted unless the config objects."""
+    """The importance correction: the config's or, by default, weights for samples of another sampler or of older weights."""
     if config.importance_correction is not None:
         return config.importance_correction
     on_policy = sampler is policy and config.older_weights is None
@@ -27,7 +27,7 @@ def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, r
     """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect.
 
     Raises:
-        InvalidArgumentError: If there are any.
+        InvalidArgumentError: If any of these is found.
     """
     check_members(policy)
     config, cls = algorithm.config, type(algorithm)

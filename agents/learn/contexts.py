@@ -1,8 +1,8 @@
-"""Episodes that went on in a new context (`rlvr_envs.Reply.context`), as the rows that a model has to read.
+"""Episodes that continued in a new context (`rlvr_envs.Reply.context`), divided into the rows that a model has to read.
 
-The policy saw the tokens of one context at a time, so a model reads each as a row of its own, as if nothing had been before.
-Its outputs are put back at the tokens' positions in the episode: advantages, losses, means and counts refer to whole episodes.
-An episode in one context is read as it is.
+The policy saw the tokens of one context at a time, so a model reads each context as a row of its own, as if nothing came before
+it. Its outputs are put back at the tokens' positions in the episode: advantages, losses, means and counts refer to whole
+episodes. An episode in one context is read as it is.
 """
 
 from __future__ import annotations
@@ -25,23 +25,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ContextRows:
-    """The contexts of a batch's episodes, one a row."""
+    """The contexts of a batch's episodes, one per row."""
 
     whole: Batch
     """The b episodes."""
     batch: Batch
-    """The c contexts, right-padded, in the order of the episodes; what belongs to an episode is repeated."""
+    """The c contexts, right-padded, in the order of the episodes; the data of an episode are repeated for each of its
+    contexts."""
     episodes: Tensor
     """i64[c], the row of each context's episode."""
     starts: Tensor
     """i64[c], the position of each context's first token in its episode."""
 
     def put_back(self, values: Float[Tensor, "c t ..."], *, extra: int = 0) -> Float[Tensor, "b t ..."]:
-        """Values of the contexts' tokens from `batch.first` on, as values of the episodes' from `whole.first` on; else 0.
+        """Put values of the contexts' tokens from `batch.first` on at the episodes' tokens from `whole.first` on; 0 elsewhere.
 
         Args:
-            values: With `extra` more columns, for the state after the last token.
-            extra: 1 to put the state after an episode's last token behind it, else 0.
+            values: The values, with `extra` more columns for the state after the last token.
+            extra: 1 to put the value of the state after an episode's last token behind that token, else 0.
         """
         first, width = self.whole.first, self.whole.tokens.shape[1]
         positions = torch.arange(values.shape[1], device=values.device) + self.batch.first
@@ -55,7 +56,7 @@ class ContextRows:
 
 
 def split(batch: Batch) -> ContextRows | None:
-    """The contexts of a batch's episodes as rows; None if every episode has but one."""
+    """The contexts of a batch's episodes as rows; None if every episode has only one context."""
     if batch.contexts is None:
         return None
     columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
@@ -99,14 +100,14 @@ def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b
 
 
 def _with_last_states(batch: Batch) -> Batch:
-    """Put the last token of a context on the loss mask if no token is: a policy need not read rows without any."""
+    """Put the last token of a context on the loss mask if none of its tokens is: a policy may skip rows without such tokens."""
     columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
     last = (columns == batch.lengths[:, None] - 1) & ~batch.loss_mask.any(dim=1, keepdim=True)
     return dataclasses.replace(batch, loss_mask=batch.loss_mask | last)
 
 
 def values(critic: Critic, micro_batch: Batch, states: Float[Tensor, "b t+1 d"] | None) -> Float[Tensor, "b t+1"]:
-    """The result of `Critic.values` for the state before each token, which is the token's own context up to there."""
+    """The result of `Critic.values` for the state before each token, which is the token's own context up to that token."""
     parts = None if critic.reads_policy else split(micro_batch)
     if parts is None:
         return critic.values(micro_batch, states)

@@ -1,4 +1,4 @@
-"""Critics: estimates of the value of a state, the expected return of the policy from there on.
+"""Critics: estimates of the value of a state, the expected return of the policy from that state on.
 
 The state is everything before a token: V_t is the value of the prefix of token t. One more value, of the state after the last
 token, continues the return of a truncated episode.
@@ -32,7 +32,7 @@ class Critic(torch.nn.Module, abc.ABC):
     """Base class of critics. The value layer starts at 0, so that first values are 0 and first advantages are returns."""
 
     reads_policy: bool
-    """Whether it needs the policy's states."""
+    """Whether the critic needs the policy's states."""
 
     def __init__(self, hidden_size: int, device: torch.device) -> None:
         super().__init__()
@@ -50,7 +50,7 @@ class Critic(torch.nn.Module, abc.ABC):
         """
 
     def shard(self, sharding: Sharding) -> None:
-        """Divide the weights among the ranks, which all call this; a head is too small for that."""
+        """Divide the weights among the ranks, which all call this; by default nothing is divided, since a head is too small."""
 
     def _read(self, states: Tensor) -> Tensor:
         values: Tensor = self.layer(states.float()).squeeze(-1)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from agents.learn.learner import Learner
 
 _MOMENTS = 2
-"""Numbers that AdamW keeps of each weight it trains."""
+"""How many numbers AdamW keeps for each weight that it trains."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def checkpoint_size(policy: CausalLMPolicy, learner: Learner) -> CheckpointSize:
 
 
 def agent_size(agent: Agent) -> CheckpointSize | None:
-    """The size of an agent's checkpoint; None if its policy is no language model."""
+    """The size of an agent's checkpoint; None if its policy is not a language model."""
     if not isinstance(agent.policy, CausalLMPolicy):
         return None
     size = checkpoint_size(agent.policy, agent.learner)

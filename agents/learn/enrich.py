@@ -1,9 +1,9 @@
 """Columns that a batch gets before advantages are computed: outputs of the models, and numbers that follow from them.
 
-The models read a batch in one pass over its micro-batches, each of which is moved to the device once. The columns follow one
-from another, in this order:
+The models read a batch in one pass over its micro-batches, each of which is moved to the device once. A column may depend on
+earlier ones; they are computed in this order:
 
-    old_logprobs        log pi of the weights before the update              if others sampled, or rounded differently
+    old_logprobs        log pi of the weights before the update              if the sampler has other weights or rounding
     importance          weights of tokens by pi / sampler                    if samples are corrected
     reference_logprobs  log pi_ref                                           if a reference is kept
     rewards             minus beta times the KL estimate                     if the KL term is part of the reward
@@ -37,7 +37,8 @@ class Enrichment:
         config: The agent's settings.
         models: The models.
         correction: How samples of another policy are corrected.
-        recomputes_old: Whether log-probabilities of the weights before the update are read although the policy itself sampled.
+        recomputes_old: Whether log-probabilities under the weights before the update are computed even if the policy itself
+            sampled.
         kl_coefficient: The current weight of the KL term.
     """
 

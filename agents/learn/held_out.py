@@ -4,9 +4,9 @@
 agent.learn(env, steps=200, run=run, held_out=HeldOut({"GSM8K": test_env}, every=20, stop_when=StopWhen(stale=5)))
 ```
 
-Problems and sampling seeds are the same each time, so that scores are compared problem by problem. The weights are the
-agent's own, and nothing else is: an evaluation has its own environments, caches and seeds. The checkpoint with the highest
-score is kept, and evaluated once more at the end, on problems that did not choose it.
+Problems and sampling seeds are the same each time, so that scores are compared problem by problem. An evaluation uses the
+agent's weights, but its own environments, caches and seeds. The checkpoint with the highest score is kept, and evaluated once
+more at the end, on problems that were not used to choose it.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class HeldOut:
     """
 
     envs: Mapping[str, VectorEnv[Any, Any, Any]]
-    """The environments by the names that they have in metrics, such as the test split of the one that is learned. They share
-    nothing with the environment of training, not even a verifier with state."""
+    """The environments by their names in metrics, such as one with the test split of the training environment's data set. They
+    share nothing with the training environment, not even a verifier with state."""
     every: Annotated[int, AtLeast(1)] = 20
-    """Number of training steps between evaluations; the first is before any training."""
+    """Number of training steps between evaluations; the first evaluation is before any training."""
     problems: Annotated[int, AtLeast(1)] = 200
-    """Number of problems of each environment, from the first on; at most half of those that there are, so that others are left
-    to confirm the choice of the best checkpoint."""
+    """Number of problems of each environment, from the first on; at most half of all its problems, so that others are left to
+    confirm the choice of the best checkpoint."""
     samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem."""
     temperature: Annotated[float, AtLeast(0)] = 0.0
@@ -70,21 +70,21 @@ class HeldOut:
             )
 
     def problems_of(self, env: VectorEnv[Any, Any, Any]) -> int:
-        """The number of an environment's problems that choose the best checkpoint."""
+        """The number of an environment's problems that are used to choose the best checkpoint."""
         available = num_problems(env)
         wanted = self.problems if available is None else min(self.problems, max(1, available // 2))
         return number_of_problems(available, wanted, self.samples)
 
     def confirming(self, env: VectorEnv[Any, Any, Any]) -> range:
-        """The problems of an environment that confirm the choice: as many, after those that choose; empty if none are left."""
+        """The problems that confirm the choice: as many as were used to choose, and after those; empty if none are left."""
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 
     def require_apart(self, training: VectorEnv[Any, Any, Any]) -> None:
-        """Check that nothing is evaluated in the environment of training, or in a part of it.
+        """Check that no evaluation uses the training environment or a part of it.
 
         Raises:
-            InvalidArgumentError: If an evaluation shares it.
+            InvalidArgumentError: If an evaluation does.
         """
         used = _worlds(training)
         for name, env in self.envs.items():
@@ -123,15 +123,15 @@ def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
 
 
 class HeldOutEvaluations:
-    """Makes the evaluations of a plan, on several ranks each its own problems.
+    """Makes the evaluations of a plan; with several ranks, each rank evaluates its own problems.
 
     Args:
         plan: Environments, problems and frequency of the evaluations.
         sampler: The agent's sampler.
-        source: Where batches come from, which is paused while it needs the same engine.
+        source: The source of batches, which is paused during an evaluation if it needs the same engine.
         ranks: The processes that train together.
         seed: Seed of the agent.
-        history: The evaluations so far; rank 0's history counts.
+        history: The evaluations so far; only rank 0's history is used.
     """
 
     def __init__(
@@ -151,14 +151,14 @@ class HeldOutEvaluations:
         return self._record(step, problems, None)
 
     def confirm(self, step: int, best: int) -> dict[str, float]:
-        """Evaluate the current weights, which are those of the best step, on problems that did not choose it.
+        """Evaluate the current weights, which are those of the best step, on problems that were not used to choose it.
 
         Args:
             step: Number of training steps done.
             best: The best step.
 
         Returns:
-            The metrics; empty if no environment has further problems, or it was done before.
+            The metrics; empty if no environment has further problems, or if the step was confirmed before.
         """
         problems = {name: left for name, env in self._envs.items() if (left := self._plan.confirming(env))}
         if not problems or self._ranks.from_main(bool(self._history.of_step(step, confirms=best))):

@@ -1,4 +1,4 @@
-"""Sampling beside learning: batch n is sampled with the weights after update n - lag, while earlier batches are learned from.
+"""Sampling during learning: batch n is sampled with the weights after update n - lag, while earlier batches are learned from.
 
 ```
 lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3 with W2 ...
@@ -8,13 +8,13 @@ lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3
 A thread samples one batch after the other with a copy of the policy. The weights that a batch is sampled with depend on its
 number alone, not on the speed of anything: a run with a lag is as repeatable as one without.
 
-With several ranks each has such a thread, and they play a batch together, beside the exchanges of learning.
+With several ranks, each has such a thread; these threads play a batch together, in parallel with the exchanges of learning.
 
-Where weights are divided among ranks, there is no copy of the policy, and an engine samples. The thread that learns hands
-weights to the engine, between two batches, since two threads must not exchange weights at once.
+If weights are divided among ranks, there is no copy of the policy, and an engine samples. The thread that learns transfers
+weights to the engine between two batches, since two threads must not exchange weights at once.
 
-A checkpoint holds the batches that were sampled ahead, and the weights for those still to be sampled. Writing one waits for
-nothing.
+A checkpoint holds the batches that were sampled ahead, and the weights for those still to be sampled. Writing a checkpoint
+waits for nothing.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ _STOP_S = 10.0
 
 @dataclass
 class _Batch:
-    """A batch that is to be sampled, or was."""
+    """A batch that is to be sampled or has been sampled."""
 
     number: int
-    """Number of updates before the one that learns from it."""
+    """Number of updates before the update that learns from this batch."""
     updates: int
-    """Number of updates before the weights that it is sampled with."""
+    """Number of updates that led to the weights with which this batch is sampled."""
     version: int
     """The policy's version with these weights."""
     weights: list[Tensor] | None
-    """The trainable weights, or this rank's parts of them; None once it is sampled and no verifier broke."""
+    """The trainable weights, or this rank's parts of them; None once the batch is sampled and no verifier broke."""
     problems: Mapping[str, Any] | None = None
-    """The observations of problems up to then; None in checkpoints of earlier versions."""
+    """The observations of problems up to these updates; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
     error: BaseException | None = None
     sampler: Sampler | None = None
@@ -105,7 +105,7 @@ class LaggedSampling:
 
     @contextlib.contextmanager
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> Iterator[None]:
-        """Within the block, sample batches below number `steps` in a thread; an unfinished one is dropped at its end."""
+        """Within the block, sample batches below number `steps` in a thread; the block's end drops an unfinished batch."""
         stopped, self._steps = threading.Event(), steps
         for batch in self._batches:
             batch.error = None
@@ -143,7 +143,7 @@ class LaggedSampling:
             self._changed.notify_all()
 
     def _hand_over(self, batch: _Batch) -> None:
-        """Give the engine a batch's weights if they are divided among ranks, which all call this while it samples nothing."""
+        """Give the engine a batch's weights if weights are divided; all ranks call this while the engine is idle."""
         if not self._divided or batch.number >= self._steps or batch.sampler is not None or batch.sampled is not None:
             return
         engine = self._sampling.sampler
@@ -181,9 +181,9 @@ class LaggedSampling:
         return Arrived(
             batch.sampled,
             {
-                # Updates between the weights that it was sampled with and those that learn from it.
+                # Updates between the weights that sampled the batch and the weights that learn from it.
                 "sampling/age": float(first - batch.updates),
-                # The share of the time to sample it that learning did not wait for.
+                # The share of its sampling time during which learning did not wait.
                 "sampling/hidden": max(0.0, 1 - waited / took) if took else 0.0,
                 "wait_s": waited,
             },
@@ -204,7 +204,7 @@ class LaggedSampling:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Wait for the batch that is being sampled; no other is begun within the block."""
+        """Wait for the batch that is being sampled; no other batch is begun within the block."""
         with self._changed:
             self._changed.wait_for(lambda: not any(batch.under_way for batch in self._batches))
         with self._sampler_in_use:
@@ -218,7 +218,7 @@ class LaggedSampling:
                 pass
 
     def _sample_next(self, batch: _Batch | None, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> bool:
-        """Sample a batch, None if this rank stops, and return whether to go on."""
+        """Sample a batch (None if this rank stops), and return whether to go on."""
         try:
             going = all(self._ranks.gather(batch is not None))
             if batch is None:
@@ -243,7 +243,7 @@ class LaggedSampling:
         return True
 
     def _sampled_again(self, batch: _Batch) -> bool:
-        """Whether a sampled batch has to be sampled again if the run stops: for its errors, or those before."""
+        """Whether a sampled batch must be sampled again if the run stops, because of errors in it or in the batch before."""
         if batch.sampled is None:
             return False
         if batch.sampled.seen.errored:
@@ -263,7 +263,7 @@ class LaggedSampling:
             return None if stopped.is_set() else waiting()
 
     def _before(self, batch: _Batch) -> tuple[int, tuple[CarriedGroup, ...]]:
-        """The round of problems at which a batch begins, that after the batch before it, and the groups carried over to it."""
+        """The first round of a batch's problems, after the rounds of the batch before, and the groups carried over to it."""
         with self._changed:
             before = [other.sampled for other in self._batches if other.number < batch.number]
             rounds = self._progress.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
@@ -271,7 +271,7 @@ class LaggedSampling:
             return rounds, self._progress.carried if last is None else last.carried
 
     def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
-        """Sampling with the weights of a batch."""
+        """A `Sampling` with the weights of a batch."""
         sampler = self._with_copy(batch) if batch.sampler is None else batch.sampler
         problems = self._progress.problems
         known = problems if batch.problems is None else problems.with_state(batch.problems)
@@ -320,7 +320,7 @@ class LaggedSampling:
         )
 
     def _own_parts(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """Weights of a checkpoint, divided as the policy's are."""
+        """Weights of a checkpoint, divided in the same way as the policy's."""
         return [divided_like(weight, own) for weight, own in zip(weights, self._policy.parameters(), strict=True)]
 
     def components(self) -> dict[str, list[str] | None]:

@@ -38,7 +38,7 @@ class Learner:
     Args:
         policy: The policy to train.
         config: Settings of the optimiser.
-        critic: The critic to train with it, if any.
+        critic: The critic to train together with the policy, if any.
         critic_config: Settings of the critic.
 
     Raises:
@@ -86,7 +86,7 @@ class Learner:
             advantages: Their advantages, f64[b l].
             loss: The loss to minimise.
 
-        An error leaves no gradient behind and nothing else changed; SIGINT and SIGTERM are deferred while weights change.
+        After an error no gradient is left and nothing else has changed; SIGINT and SIGTERM are deferred while weights change.
         Only an error inside the optimiser itself, such as a GPU running out of memory, may leave partially updated weights.
 
         Returns:
@@ -215,7 +215,7 @@ class Learner:
         with self._no_gradient_after_errors():
             for rows in own_micro_batches(
                 batch, self.config.micro_batch_size
-            ):  # no agent of divided weights calls this
+            ):  # no agent with divided weights calls this
                 micro_batch = batch.rows(rows).to(self.policy.device)
                 first = micro_batch.first
                 states = None
@@ -241,7 +241,7 @@ class Learner:
         }
 
     def update(self) -> dict[str, float]:
-        """Make the optimiser step of the gradients that the weights have; see `step`, which computes them first."""
+        """Make an optimiser step with the current gradients; see `step`, which computes them first."""
         rate = self.config.learning_rate_at(self.steps, self.run_steps)
         for group, full in zip(self.optimizer.param_groups, self._full_rates, strict=True):
             group["lr"] = full * rate / self._full_rates[0]
@@ -250,7 +250,7 @@ class Learner:
         if self.critic is not None:
             metrics["grad_norm/critic"] = _clip(list(self.critic.parameters()), self.config.max_grad_norm)
         norms = (norm, metrics.get("grad_norm/critic", 0.0))
-        # Skip a gradient that is 0 everywhere, since AdamW's moments of earlier ones would still change the weights.
+        # Skip a gradient that is 0 everywhere, since AdamW's moments of earlier gradients would still change the weights.
         finite = all(map(math.isfinite, norms))
         learns = finite and any(norms)
         if learns:
@@ -270,7 +270,7 @@ class Learner:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a state of `state_dict`."""
-        # This process chooses its kernel, not the one that saved.
+        # This process chooses its kernel, not the process that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]
         moments = state["optimizer"]["state"]

@@ -1,4 +1,4 @@
-"""`Loss`: what an optimiser step minimises."""
+"""`Loss`: the loss that an optimiser step minimises."""
 
 from __future__ import annotations
 
@@ -35,5 +35,5 @@ class Loss:
     vanishes_without_advantage: bool = False
     """Whether the gradient of a token's loss is 0 if its advantage is 0."""
     ratios_are_one: bool = False
-    """Whether probability ratios are relative to the very pass that computes them, if a batch has no `old_logprobs`; otherwise
-    they are relative to the sampler's log-probabilities."""
+    """For batches without `old_logprobs`: whether probability ratios are relative to the same pass that computes them (True) or
+    to the sampler's log-probabilities (False)."""

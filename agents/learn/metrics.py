@@ -3,7 +3,7 @@
 | name | meaning |
 |---|---|
 | `reward`, `reward_std` | mean and standard deviation of the scores, excluding episodes whose verifier broke |
-| `rewards/NAME/mean`, `.../std` | of each part of a composed score |
+| `rewards/NAME/mean`, `.../std` | mean and standard deviation of each part of a composed score |
 | `frac_reward_zero_std` | share of the groups with several scores whose scores are all equal; absent without such groups |
 | `frac_all_correct`, `frac_all_wrong` | of those groups, the share in which every completion is right, and in which none is |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
@@ -16,13 +16,13 @@
 | `pairs` | DPO: number of pairs |
 | `kept` | RFT: share of the completions that are learned from |
 | `noise/false_positives`, `noise/false_negatives` | with a card: expected number among the verdicts; `/low`, `/high` too |
-| `noise/groups_by_error` | with a card: share of the groups with different verdicts in which that is likely an error |
+| `noise/groups_by_error` | with a card: share of the groups with different verdicts whose difference is likely an error |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
 | `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and otherwise |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
-| `entropy` | entropy of the policy at the trained tokens, in nats; it and the ratios are absent if no token had a gradient |
+| `entropy` | entropy of the policy at the trained tokens, in nats; absent, like the ratios, if no token had a gradient |
 | `kl` | k3 estimate of KL(policy || reference) per token |
 | `ratio/min`, `mean`, `max` | probability ratio to the policy before the update, before clipping |
 | `clip_ratio/low_mean`, `high_mean`, `region_mean` | share of tokens clipped or capped from below, from above, and in total |
@@ -36,7 +36,7 @@
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `sampling/carried_share` | with carried groups: share of tokens sampled with older weights than the step's |
 | `sampling/carried_steps` | with carried groups: largest number of steps over which a group was carried |
-| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the right share of their problems: unknown, to 0.2, to 0.8 |
+| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the problem's share of right answers: new, to 0.2, to 0.8 |
 | `problems/level` | of a task at several levels: index of the hardest one that problems are drawn from |
 | `parts/NAME/reward`, `groups`, `tokens` | of each part of a mixture: mean score; shares of all groups and tokens |
 | `parts/NAME/frac_reward_zero_std`, `verifier_errors`, `clipped_ratio` | of each part: as for all episodes |
@@ -113,7 +113,7 @@ def summarize(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def summarize_parts(trajectories: Sequence[Trajectory], parts: ProblemParts) -> dict[str, float]:
-    """Metrics of the episodes of each part of a mixture; empty if there is one part alone."""
+    """Metrics of the episodes of each part of a mixture; empty if there is only one part."""
     if len(parts.ranges) == 1:
         return {}
     groups, tokens = len({one.group for one in trajectories}), sum(int(one.policy_mask.sum()) for one in trajectories)
@@ -161,7 +161,7 @@ def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Shares of the groups that are all right and all wrong, among those with several completions that are either."""
+    """Shares of the all-right and the all-wrong groups, among the groups with several completions that are right or wrong."""
     groups: dict[int, list[bool]] = {}
     for trajectory in valid:
         if trajectory.verdict is not None and trajectory.verdict.outcome is not Outcome.SCORED:
@@ -325,7 +325,7 @@ def batch_metrics(batch: Batch, advantages: Tensor) -> dict[str, float]:
 def sampling_metrics(batch: Batch) -> dict[str, float]:
     """Differences between sampler and learner, and importance weights, if a batch has both log-probabilities.
 
-    They are over all tokens on the loss mask, including those without a gradient.
+    The metrics cover all tokens on the loss mask, including those without a gradient.
     """
     mask = batch.mask_here
     if batch.old_logprobs is None or not batch.loss_mask.any():

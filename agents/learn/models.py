@@ -1,4 +1,4 @@
-"""`Models`: the policy that learns, and the models that are kept beside it."""
+"""`Models`: the policy that learns, and the models that are kept along with it."""
 
 from __future__ import annotations
 
@@ -51,21 +51,21 @@ class Models:
 
     @property
     def sharded(self) -> ShardedModule | None:
-        """The policy's model as its weights are divided among the ranks; None if each rank has all of them."""
+        """The policy's model with its weights divided among the ranks; None if each rank has all weights."""
         return self.policy.sharded if isinstance(self.policy, Shardable) else None
 
     @property
     def saved_dtype(self) -> torch.dtype | None:
-        """Type of the weights in the model folders of checkpoints; None for the model's own."""
+        """Type of the weights in the model folders of checkpoints; None for the model's own type."""
         return self.policy.saved_dtype if isinstance(self.policy, Shardable) else None
 
     def components(self) -> dict[str, list[str] | None]:
-        """Names of the weights of critic and reference; None for one that is not kept."""
+        """Names of the weights of critic and reference; None for a model that is not kept."""
         return {
             "critic": None if self.critic is None else list(self.critic.state_dict()),
             "reference": None if self.reference is None else list(self.reference.state_dict() or ()),
         }
 
     def whole_model(self, *, everywhere: bool = False) -> Any:
-        """The policy's model with all weights: itself, or if they are divided, a copy on rank 0, or on all."""
+        """The policy's model with all weights; if they are divided, a copy on rank 0, or on all ranks with `everywhere`."""
         return self.policy.model if self.sharded is None else self.sharded.whole_module(everywhere=everywhere)

@@ -5,8 +5,8 @@ Kakade 2001; Schulman et al. 2015, arXiv:1502.05477, appendix C.
 Parameters and gradients are flat vectors f32[p] of the policy's trainable weights.
 
 Both the product and the divergence need the whole distribution at each token, b t v numbers and a few copies of them. They are
-computed for so few completions at once that these are at most `LOGITS_AT_ONCE`; a single completion is never divided, so
-memory is bounded by the larger of that and t v of the longest one. The gradient itself needs no such tensor.
+computed for so few completions at once that there are at most `LOGITS_AT_ONCE` logits. A single completion is never divided, so
+memory is bounded by the larger of this limit and t v of the longest completion. The gradient itself needs no such tensor.
 """
 
 from __future__ import annotations
@@ -56,11 +56,11 @@ def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) ->
 def fisher_vector_product(
     policy: TrainablePolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
 ) -> Float[Tensor, " p"]:
-    """F v, with F the mean over the tokens of the loss mask of the Fisher matrices of their distributions.
+    """F v, where F is the mean Fisher matrix of the distributions at the tokens of the loss mask.
 
-    F is the Hessian of the mean KL(pi_old || pi) at pi = pi_old. As a Gauss-Newton product, J^T (diag(p) - p p^T) J v with J
-    the Jacobian of the logits: one forward-mode and one reverse-mode derivative, and no second derivative, which fused
-    attention does not have.
+    F is the Hessian of the mean KL(pi_old || pi) at pi = pi_old. It is computed as a Gauss-Newton product, J^T (diag(p) - p
+    p^T) J v with J the Jacobian of the logits. This takes one forward-mode and one reverse-mode derivative, but no second
+    derivative, which fused attention does not have.
     """
     num_tokens = int(batch.loss_mask.sum())
     names = [name for name, parameter in policy.model.named_parameters() if parameter.requires_grad]
@@ -75,9 +75,10 @@ def fisher_vector_product(
 
 
 def _fitting_batches(policy: TrainablePolicy, batch: Batch, micro_batch_size: int) -> Iterator[Batch]:
-    """This rank's micro-batches on the policy's device, with at most `LOGITS_AT_ONCE` logits if of several rows.
+    """This rank's micro-batches on the policy's device, each with at most `LOGITS_AT_ONCE` logits or one row.
 
-    An episode that went on in new contexts has a row for each, so that micro-batches are cut again once these are known.
+    An episode that continued in new contexts has a row for each context, so micro-batches are divided again once the contexts
+    are known.
     """
     for rows in own_micro_batches(batch, min(micro_batch_size, _fitting_rows(policy, batch))):
         micro_batch = batch.rows(rows)
@@ -165,8 +166,8 @@ def conjugate_gradient(
     Args:
         product: x -> A x.
         target: The right-hand side.
-        iterations: Largest number of products; p of them solve it exactly, up to rounding.
-        tolerance: Squared residual at which to stop, relative to that of x = 0.
+        iterations: Largest number of products; p products solve the equation exactly, up to rounding.
+        tolerance: Squared residual at which to stop, relative to the squared residual of x = 0.
     """
     solution = torch.zeros_like(target)
     residual = target.clone()
@@ -188,12 +189,12 @@ def conjugate_gradient(
 
 @torch.no_grad()
 def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], micro_batch_size: int) -> float:
-    """KL(pi_old || pi) over all of the vocabulary, in nats, averaged over the tokens of the loss mask.
+    """KL(pi_old || pi) over the whole vocabulary, in nats, averaged over the tokens of the loss mask.
 
     Args:
         policy: The policy pi, with its current weights.
         batch: The tokens.
-        old: The weights of pi_old, whose distributions are recomputed, which is slower than storing them but needs no memory.
+        old: The weights of pi_old. Its distributions are recomputed, which is slower than storing them but needs no memory.
         micro_batch_size: Number of completions in one pass.
     """
     new = flat_parameters(policy)

@@ -1,15 +1,16 @@
-"""How much of a step's rewards is likely error, from the error rates on the card of the verifier.
+"""How much of a step's rewards is likely error, computed from the error rates on the verifier's card.
 
-With the rates ρ₀ of false positives and ρ₁ of false negatives, and errors that do not depend on the answer, of a share p of
-right answers the share q(p) = ρ₀ + (1 - ρ₀ - ρ₁) p is accepted. Of n answers with the share a accepted,
-p = (a - ρ₀) / (1 - ρ₀ - ρ₁) are right, n ρ₀ (1 - p) are false positives, and n ρ₁ p are false negatives.
+Let ρ₀ be the rate of false positives and ρ₁ that of false negatives, and let errors not depend on the answer. If a share p of
+the answers is right, the share q(p) = ρ₀ + (1 - ρ₀ - ρ₁) p is accepted. If the share a of n answers is accepted, the share p =
+(a - ρ₀) / (1 - ρ₀ - ρ₁) is right, n ρ₀ (1 - p) are false positives, and n ρ₁ p are false negatives.
 
-A group of G answers, k of them accepted, has no signal but errors if all are right or all are wrong. With weights π on problems
-of which a share θ of answers is right, the probability of that is
+In a group of G answers, k of them accepted, verdicts differ only by errors if all answers are right or all are wrong. With the
+weight π(θ) of problems for which a share θ of the answers is right, the probability of this is
 
     Σ π(θ) [(1 - θ)^G ρ₀^k (1 - ρ₀)^(G-k) + θ^G (1 - ρ₁)^k ρ₁^(G-k)]  /  Σ π(θ) q(θ)^k (1 - q(θ))^(G-k)
 
-where π is fitted to the groups of the step by expectation maximisation, with one group's weight spread evenly over all θ.
+where π is fitted to the groups of the step by expectation maximisation, with the weight of one additional group spread evenly
+over all θ.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from verifiers.audit import ReportRow, read_card
 _SHARES = np.linspace(0, 1, 21)
 _ROUNDS = 50
 Groups = Sequence[tuple[int, int]]
-"""Of each group the numbers of accepted answers and of all."""
+"""For each group, the number of accepted answers and the number of all answers."""
 
 
 class RewardNoise:
@@ -38,7 +39,7 @@ class RewardNoise:
         false_negatives: The card's row of all right answers.
 
     Raises:
-        InvalidArgumentError: If the rates add up to 1 or more: then verdicts say nothing.
+        InvalidArgumentError: If the rates add up to 1 or more, so that verdicts carry no information.
     """
 
     def __init__(self, false_positives: ReportRow, false_negatives: ReportRow) -> None:
@@ -92,7 +93,7 @@ def expected_errors(accepted: int, count: int, rho0: float, rho1: float) -> tupl
 
 
 def only_errors(groups: Groups, rho0: float, rho1: float) -> list[float]:
-    """For each group the probability that all of its answers are right, or all wrong: that errors alone make a difference."""
+    """For each group, the probability that its answers are all right or all wrong, so that verdicts differ only by errors."""
     rate = rho0 + (1 - rho0 - rho1) * _SHARES
     likely = np.array([rate**k * (1 - rate) ** (size - k) for k, size in groups])
     weights = np.full(len(_SHARES), 1 / len(_SHARES))

@@ -23,7 +23,7 @@ class Progress:
     tokens: int = 0
     """Number of tokens generated so far, including completions that were not trained on."""
     carried: tuple[CarriedGroup, ...] = ()
-    """The groups that were begun, and that the next step plays on (`carried_groups`)."""
+    """The groups that were begun, and that the next step continues (`carried_groups`)."""
     problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))
     """The sampler that chooses problems by the observations so far."""
     parts: ProblemParts | None = None
@@ -53,5 +53,5 @@ class Progress:
         self.problems = self.problems.with_state(state.get("problems", {"seen": {}, "tokens": {}}))
 
     def components(self) -> dict[str, list[str] | None]:
-        """None: every agent counts."""
+        """No components: every agent has these counts."""
         return {}

@@ -44,8 +44,8 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def _states(name: str) -> list[torch.Tensor]:
-    """The states of the generators of a type of devices, if it has been used."""
+    """The states of the generators of a type of devices, if such devices have been used."""
     module = device_module(name)
-    if name == "mps":  # of which there is one, with nothing to initialise
+    if name == "mps":  # there is only one, with nothing to initialise
         return [module.get_rng_state()] if module.is_available() else []
     return list(module.get_rng_state_all()) if module.is_initialized() else []

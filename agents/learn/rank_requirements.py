@@ -1,4 +1,4 @@
-"""Checks that several ranks can divide an agent's weights, and can gather only the numbers of rows."""
+"""Checks that several ranks can divide an agent's weights, and can gather episodes without tokens."""
 
 from __future__ import annotations
 

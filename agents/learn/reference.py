@@ -1,4 +1,4 @@
-"""`ReferencePolicy`: the policy to which a KL term measures the divergence."""
+"""`ReferencePolicy`: the policy from which a KL term measures the divergence."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """`ReplayBuffer`: the last transitions of an agent, from which batches are drawn at random.
 
-A transition is a row of a `Batch` whose only token on the loss mask is the action: everything up to it is the state before,
-and everything up to the row's end the state in which the policy acts next, including what the environment inserted in between.
-If that began a new context, it alone is the next state.
-Where an environment shows vectors, which are the whole state, a row begins with the one before the action.
+A transition is a row of a `Batch` whose only token on the loss mask is the action: everything up to the action is the state
+before it, and everything up to the row's end is the state in which the policy acts next, including what the environment
+inserted in between. If the environment began a new context, this context alone is the next state. If an environment shows
+vectors, each of which is the whole state, a row begins with the vector before the action.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReplayBuffer:
 
         Args:
             trajectories: The episodes; those whose verifier broke are left out.
-            bootstraps: Whether a truncated episode goes on after its last state.
+            bootstraps: Whether a truncated episode is treated as continuing after its last state.
         """
         for trajectory in trajectories:
             if not trajectory.errored:
@@ -88,7 +88,7 @@ class ReplayBuffer:
         self.added += 1
 
     def _room(self, name: str, value: NDArray[Any]) -> NDArray[Any]:
-        """The array of a field, made as wide as a value."""
+        """The array of a field, widened if it is narrower than a value."""
         array = self._arrays.get(name)
         if array is None:
             array = np.zeros((self.capacity, *value.shape), dtype=value.dtype)
@@ -102,7 +102,8 @@ class ReplayBuffer:
     def sample(self, rows: NDArray[np.int64]) -> tuple[Batch, torch.Tensor]:
         """Some transitions as a batch, and the legal next actions bool[b v].
 
-        `rewards` has the reward of each at its action; `truncated` is True where the episode goes on after it.
+        `rewards` has the reward of each transition at its action; `truncated` is True if the episode goes on after the
+        transition.
         """
         fields = {name: torch.from_numpy(array[rows]) for name, array in self._arrays.items()}
         lengths = fields["length"]
@@ -110,7 +111,7 @@ class ReplayBuffer:
         mask = torch.arange(tokens.shape[1]) == fields["action"][:, None]
         rewards = torch.where(mask, fields["reward"][:, None], 0.0)
         observations = fields.get("observations")
-        cuts = fields.get("cut", torch.zeros_like(lengths))  # which buffers saved by earlier versions don't have
+        cuts = fields.get("cut", torch.zeros_like(lengths))  # buffers saved by earlier versions have none
         batch = Batch(
             tokens=tokens,
             lengths=lengths,

@@ -23,7 +23,7 @@ class Sampled:
     tokens: int
     """Number of tokens generated, including episodes that are not trained on."""
     seen: SeenEpisodes
-    """All episodes played, as far as verifier errors are concerned."""
+    """All episodes played; used to count verifier errors."""
     metrics: Mapping[str, float]
     """Measurements of the weight transfer and of carried groups."""
     seconds: float

@@ -28,15 +28,15 @@ class SamplingStopped(Exception):
 
 
 class Sampling:
-    """Plays episodes with one sampler, on several ranks each its own groups.
+    """Plays episodes with one sampler; with several ranks, each rank plays its own groups.
 
     Args:
-        algorithm: Says which episodes a step has, and which can be trained on.
+        algorithm: Determines which episodes a step has, and which can be trained on.
         sampler: The policy that samples.
         ranks: The processes that play together.
         problems: Returns the sampler that chooses problems, with the observations up to the sampled step.
         on_errored: Called with each episode on which the verifier broke, as soon as it ends.
-        stopped: Set to make the sampler raise `SamplingStopped`.
+        stopped: An event that makes the sampler raise `SamplingStopped` once it is set.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Sampling:
         )
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`, a pure function of the number, the seed and the observations of problems."""
+        """Return the episodes of round `number`, which depend only on the number, the seed and the observations of problems."""
         config = self.algorithm.config
         problems = self._problems().choose(problem_parts(env), number, config.problems_per_step)
         return episodes_of_step(env, number, config.problems_per_step, config.group_size, config.seed, problems)
@@ -93,7 +93,7 @@ class Sampling:
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
-        """Play episodes with the sampler, or with another policy on its weights; check them and count their tokens.
+        """Play episodes with the sampler, or with another policy that uses its weights; check them and count their tokens.
 
         Each rank plays its own groups, and all return all trajectories, in the order of `episodes`.
         """
@@ -111,7 +111,7 @@ class Sampling:
     def play_on(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
     ) -> list[Trajectory | PartialEpisode]:
-        """Play episodes as `play` does, and interrupt each when it has `tokens` more of the policy."""
+        """Play episodes as `play` does, and interrupt each after `tokens` further tokens of the policy."""
         acting = self._stoppable(policy)
 
         def play_own(mine: Sequence[Unfinished]) -> list[Trajectory | PartialEpisode]:
@@ -128,7 +128,7 @@ class Sampling:
 
     @property
     def _gathers_rows(self) -> bool:
-        """Whether each rank trains on the episodes that it played, and gets only the numbers of the others' rows."""
+        """Whether each rank trains on the episodes that it played, and gets other ranks' episodes without tokens."""
         wanted = self.ranks.gathers
         if wanted == "auto":
             return self.ranks.size > MOST_GATHERING and objection_to_rows(self.algorithm) is None
@@ -150,7 +150,7 @@ class Sampling:
 
 
 class _StoppablePolicy:
-    """A policy that no longer acts once an event is set; everything else is the policy's own."""
+    """A policy that no longer acts once an event is set; all other members are the policy's."""
 
     def __init__(self, policy: Policy, stopped: threading.Event) -> None:
         self._policy, self._stopped = policy, stopped

@@ -1,4 +1,4 @@
-"""`Saving`: the checkpoints of an agent, as the states of its parts."""
+"""`Saving`: the checkpoints of an agent, composed of the states of its parts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from agents.settings.agent import AgentConfig
 
 
 class Part(Protocol):
-    """Part of an agent that has a state."""
+    """A part of an agent that has a state."""
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data for `load`; parts have no name in common."""
+        """Tensors and plain data for `load`; no two parts use the same name."""
         ...
 
     def load(self, state: dict[str, Any]) -> None:
@@ -28,14 +28,14 @@ class Part(Protocol):
         ...
 
     def components(self) -> dict[str, list[str] | None]:
-        """Names of the weights of each component that a checkpoint must have; None for one that it must not have."""
+        """Names of the weights of each component that a checkpoint must have; None for a component that it must not have."""
         ...
 
 
 class Saving:
-    """Writes and reads the state that an agent needs to go on.
+    """Writes and reads the state that an agent needs to resume.
 
-    Weights that are divided among ranks are put together: all ranks call these methods, and rank 0 writes.
+    If weights are divided among ranks, all ranks call these methods: the weights are put together, and rank 0 writes.
 
     Args:
         algorithm: The agent's algorithm, with a state of its own.
@@ -92,7 +92,7 @@ class Saving:
         set_random_state(state["random"])
 
     def _whole(self) -> tuple[Any, dict[str, Any]]:
-        """The model and the agent's state, put together on rank 0 if weights are divided; all ranks then call this."""
+        """The model and the agent's state, put together on rank 0 if weights are divided; in this case all ranks call this."""
         state: dict[str, Any] = {"agent": self._algorithm.name, "parts": self._components()}
         for part in self._parts:
             state |= part.state()
@@ -111,5 +111,5 @@ class Saving:
 
 
 def _carried(config: AgentConfig) -> str:
-    """The settings that number the groups which are carried over updates, and say how large they are."""
+    """A description of the settings that determine the number and size of carried groups."""
     return f"{config.carried_groups} carried groups of {config.group_size}, beside {config.problems_per_step} a step"

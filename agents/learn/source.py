@@ -20,14 +20,14 @@ class Arrived:
 
     sampled: Sampled
     metrics: Mapping[str, float] = field(default_factory=dict)
-    """Metrics of its sampling."""
+    """Metrics of the batch's sampling."""
 
 
 class BatchSource(Protocol):
     """The batches of an agent, one for each training step."""
 
     def running(self, env: VectorEnv[Any, Any, Any], steps: int) -> contextlib.AbstractContextManager[None]:
-        """A block in which batches below number `steps` are sampled in an environment."""
+        """A context in which batches below number `steps` are sampled in an environment."""
         ...
 
     def next(self) -> Arrived:
@@ -43,7 +43,7 @@ class BatchSource(Protocol):
         ...
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """A block in which nothing is sampled."""
+        """A context in which nothing is sampled."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -63,7 +63,7 @@ class OnDemand:
     """Samples each batch when it is wanted, with the current weights.
 
     Args:
-        sampling: Samples.
+        sampling: Samples batches.
         progress: Counts of the batches that were learned from.
     """
 

@@ -38,7 +38,7 @@ class Trainer:
 
     Args:
         algorithm: The algorithm, which checks the environment.
-        source: Where batches come from.
+        source: The source of batches.
         updating: The parts of an update, with the optimiser's schedule.
         update: Learns from a batch.
         saving: Writes checkpoints.
@@ -126,7 +126,7 @@ class Trainer:
                 self._confirm_best(held_out, run)
 
     def _evaluate(self, held_out: HeldOutEvaluations | None, run: Run | None) -> dict[str, float]:
-        """Evaluate the current weights if that is due, and keep a checkpoint of those with the best score."""
+        """Evaluate the current weights if an evaluation is due, and keep a checkpoint of them if their score is the best."""
         step = self._progress.steps
         if held_out is None or not held_out.is_due(step):
             return {}
@@ -143,7 +143,7 @@ class Trainer:
         return metrics
 
     def _confirm_best(self, held_out: HeldOutEvaluations, run: Run | None) -> None:
-        """Evaluate the best checkpoint on problems that did not choose it, and return to the weights of the last step."""
+        """Evaluate the best checkpoint on problems not used to choose it, and return to the weights of the last step."""
         step, best = self._progress.steps, held_out.best_step
         if best is None:
             return
@@ -189,7 +189,7 @@ class Trainer:
         return metrics
 
     def _problem_metrics(self, sampled: Sampled) -> dict[str, float]:
-        """The shares of the problems by earlier observations, and the metrics of the parts of a mixture."""
+        """The shares of problems grouped by earlier observations, and the metrics of the parts of a mixture."""
         parts = self._progress.parts
         if parts is None:
             return {}
@@ -210,9 +210,9 @@ class Trainer:
             raise
 
     def _keep_steps(self, run: Run | None, error: Exception) -> None:
-        """Save the steps done so far, after which an error ends training."""
+        """Save the steps done so far, before an error ends training."""
         step = self._progress.steps
-        # Divided weights can't be saved without a rank that is lost.
+        # Divided weights can't be saved if a rank is lost.
         if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):
             self._saving.keep(run, step)
 

@@ -63,7 +63,7 @@ class Updating:
         once = one_gradient and config.epochs == config.minibatches == 1
         # The one pass that computes the loss is then made with the weights before the update, so that every ratio is 1.
         self._ratios_are_one = models.policy.is_half and once and not self._kl_in_reward
-        # In half precision, sampling and training passes round differently; ratios are relative to the latter.
+        # In half precision, sampling and training passes round differently; ratios are relative to the training pass.
         recomputes_old = models.policy.is_half and not self._ratios_are_one
         self.enrich = Enrichment(config, models, correction, recomputes_old, self.kl_coefficient)
         """Adds to a batch the model outputs that its advantages and its loss need."""
@@ -87,7 +87,7 @@ class Updating:
         return merge(steps)
 
     def finish(self, batch: Batch, metrics: dict[str, float]) -> None:
-        """Adapt the regularisers to an update that was made, before its step is counted, and add to its metrics."""
+        """Adapt the regularisers after an update, before its step is counted, and add to its metrics."""
         config = self.config
         self._algorithm.after_update(batch)
         if self._models.reference is not None:

@@ -1,4 +1,4 @@
-"""Verifier errors during training: the first one is a warning, too many stop the run, and all are counted by cause.
+"""Verifier errors during training: the first error is a warning, too many errors stop the run, and all are counted by cause.
 
 An episode whose verifier broke says nothing about the policy and is not trained on, so without a limit a run whose verifier
 always breaks would finish without any training.
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
     from agents.runs.run import Run
 
 WINDOW = 32
-"""Smallest number of episodes for the share of errors, from the last step and, if it has fewer, from earlier steps."""
+"""Minimum number of episodes for the share of errors: those of the last step and, if they are fewer, of earlier steps."""
 _CAUSES = 5
 """Largest number of causes recorded for one step."""
 
 
 @dataclass
 class SeenEpisodes:
-    """Episodes of one step, as far as verifier errors are concerned."""
+    """The number of episodes of one step, and the episodes whose verifier broke."""
 
     episodes: int = 0
     """Number of episodes."""
@@ -66,7 +66,7 @@ class VerifierWatch:
             )
 
     def unsupported(self, trajectories: Sequence[Trajectory]) -> list[str]:
-        """Warnings that name the problems of a batch whose every completion, of two or more, was unsupported; each once."""
+        """Warnings that name, once each, the problems with two or more completions in a batch, all of them unsupported."""
         verdicts: dict[str, list[bool]] = {}
         for trajectory in trajectories:
             if trajectory.verdict is not None:
@@ -83,7 +83,7 @@ class VerifierWatch:
         """Count a step's episodes, write the causes of its errors to the run's folder, and stop if there are too many.
 
         Raises:
-            VerifierFailureError: If the verifier broke on more than the share.
+            VerifierFailureError: If the verifier broke on more than the allowed share of episodes.
         """
         for trajectory in seen.errored:
             self.warn(trajectory)

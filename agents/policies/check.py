@@ -1,4 +1,4 @@
-"""`check_policy`: checks by trial that a policy satisfies the contract of `TrainablePolicy`.
+"""`check_policy`: checks by trials that a policy satisfies the contract of `TrainablePolicy`.
 
 Agents rely on these properties: log-probabilities computed for training are those of the sampling distribution, they depend
 only on earlier tokens, and their gradients reach the weights.
@@ -20,7 +20,7 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 _TOLERANCE = 1e-3
-"""Largest difference of a token's log-probabilities in two passes: far above float32 rounding, far below any mistake."""
+"""Largest difference of a token's log-probabilities between two passes: far above float32 rounding, far below any mistake."""
 _HALF_TOLERANCE = 0.1
 _STEPS = 4
 _PROMPTS = (3, 1, 2)
@@ -194,7 +194,7 @@ class _PolicyChecker:
         )
 
     def reading(self) -> None:
-        """`read` returns the log-probabilities that were sampled with."""
+        """`read` returns the log-probabilities with which tokens were sampled."""
         with torch.no_grad():
             outputs = self.policy.read(self.batch)
         first, mask = self.batch.first, self.batch.loss_mask[:, self.batch.first :]

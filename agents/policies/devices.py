@@ -1,4 +1,4 @@
-"""The device of a policy, as in `verifiers.devices`, with several processes one for each."""
+"""The device of a policy, as in `verifiers.devices`; with several processes, each has its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifiers.devices import choose_device, named_device
 def policy_device(device: str = "auto") -> torch.device:
     """The device of this process's policy.
 
-    With several processes `cuda` and `xpu` are the GPU of the local rank, and `auto` excludes `mps`, which is a single device.
+    With several processes `cuda` and `xpu` mean the GPU of the local rank, and `auto` excludes `mps`, which is a single device.
 
     Args:
         device: As for `verifiers.devices.choose_device`.

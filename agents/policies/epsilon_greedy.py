@@ -1,4 +1,4 @@
-"""`EpsilonGreedyPolicy`: the likeliest token of another policy, or sometimes any legal one."""
+"""`EpsilonGreedyPolicy`: the likeliest token of another policy, or sometimes a random legal token."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from agents.types import Action, Policy
 
 
 class EpsilonGreedyPolicy:
-    """Follows a policy of one token at a time, or with probability `epsilon` draws a legal token uniformly.
+    """Follows a policy that chooses one token at a time, but with probability `epsilon` draws a legal token uniformly.
 
-    Its draws depend on the seeds of the episodes and the number of the token.
+    Draws depend on the seeds of the episodes and the position of the token.
 
     Args:
         greedy: A policy at temperature 0.
         vocab_size: Number of tokens.
-        epsilon: Probability to draw.
+        epsilon: Probability of drawing a token.
     """
 
     def __init__(self, greedy: Policy, vocab_size: int, epsilon: float) -> None:

@@ -28,15 +28,14 @@ _ACTIVATIONS: dict[str, type[torch.nn.Module]] = {"tanh": torch.nn.Tanh, "relu":
 class MLPPolicy(TorchPolicy):
     """A policy for environments with vectors as observations and discrete actions, such as CartPole-v1.
 
-    The body is a multilayer perceptron; weights are orthogonal, and small in the last layer, so that it begins
-    close to uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
+    The body is a multilayer perceptron; weights are orthogonal, and small in the last layer, so that the policy begins close to
+    uniform (Andrychowicz et al. 2021, arXiv:2006.05990, section 3.2).
 
     Args:
-        observation_size: Number d of numbers in an observation, once flattened.
+        observation_size: Number d of numbers in a flattened observation.
         actions: Number of actions.
         hidden: Width of each hidden layer.
-        activation: Function behind each hidden layer: `"tanh"`, or `"relu"`, whose outputs have no bound, which suits action
-            values.
+        activation: Function after each hidden layer: `"tanh"`, or `"relu"`, whose unbounded outputs suit action values.
         dueling: Whether the last layer is V + A - mean A, for `agents.DQN` (Wang et al. 2016, arXiv:1511.06581).
         temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest action.
         seed: Seed of the weights, and for sampling episodes that were not announced by `begin`.
@@ -112,7 +111,7 @@ class MLPPolicy(TorchPolicy):
         temperature: float = 1.0,
         seed: int = 0,
     ) -> Self:
-        """A policy with the sizes of a vector environment.
+        """A policy with the observation size and the number of actions of a vector environment.
 
         Raises:
             InvalidArgumentError: If the environment shows tokens, or has actions that are not discrete.
@@ -142,7 +141,7 @@ class MLPPolicy(TorchPolicy):
         return states
 
     def preferences(self, observation: rlvr_envs.Observation) -> NDArray[np.float32]:
-        """The probabilities f32[v] of the first row's actions; at temperature 0 the numbers whose highest is chosen."""
+        """The probabilities f32[v] of the first row's actions; at temperature 0, the numbers of which the highest is chosen."""
         with torch.no_grad():
             logits = self.model["head"](self._last_states(observation, np.array([0])))[0]
         numbers = logits if self.temperature == 0 else (logits / self.temperature).softmax(dim=-1)
@@ -159,7 +158,7 @@ class MLPPolicy(TorchPolicy):
 
 
 class Dueling(torch.nn.Module):
-    """A last layer of action values, as a value of the state and advantages with mean 0: Q = V + A - mean_b A(b)."""
+    """A last layer for action values, composed of the state's value and advantages with mean 0: Q = V + A - mean_b A(b)."""
 
     def __init__(self, size: int, actions: int) -> None:
         super().__init__()

@@ -55,7 +55,7 @@ class TrainablePolicy(Sampler, Protocol):
     model: Any
     """The `torch.nn.Module` that holds all weights; it is saved in checkpoints, and copied as the reference of a KL term."""
     temperature: float
-    """Temperature that divides the logits in `act` and `read`; training needs one above 0."""
+    """Temperature that divides the logits in `act` and `read`; training needs a temperature above 0."""
     vocab_size: int
     """Number of tokens v."""
     version: int
@@ -75,7 +75,7 @@ class TrainablePolicy(Sampler, Protocol):
 
     @property
     def is_half(self) -> bool:
-        """Whether it computes in half precision, so that log-probabilities are recomputed before an update."""
+        """Whether the policy computes in half precision, so that log-probabilities are recomputed before an update."""
         ...
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
@@ -85,13 +85,13 @@ class TrainablePolicy(Sampler, Protocol):
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies f32[b t] of the tokens from `micro_batch.first` on, with gradients.
 
-        Only tokens on the loss mask count. There, illegal tokens have probability 0
+        Only tokens on the loss mask count. At these, illegal tokens have probability 0
         (`micro_batch.legal_tokens(micro_batch.first, vocab_size)`).
         """
         ...
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-        """The inputs of the output layer before each of those tokens, and after the last of each row, with gradients."""
+        """The inputs of the output layer before each token of `read`, and after each row's last token, with gradients."""
         ...
 
     def distributions(
@@ -115,16 +115,16 @@ class TrainablePolicy(Sampler, Protocol):
 
 @runtime_checkable
 class Shardable(Protocol):
-    """A policy on a published model, whose weights can be divided among ranks and are saved in the type they came in."""
+    """A policy on a published model, whose weights can be divided among ranks and are saved in their original type."""
 
     @property
     def sharded(self) -> ShardedModule | None:
-        """The model as its weights are divided among the ranks; None if each rank has all of them."""
+        """The model with its weights divided among the ranks; None if each rank has all weights."""
         ...
 
     @property
     def saved_dtype(self) -> torch.dtype | None:
-        """Type of the weights in the model folders of checkpoints; None for the model's own."""
+        """Type of the weights in the model folders of checkpoints; None for the model's own type."""
         ...
 
     def shard(self, sharding: Sharding) -> None:

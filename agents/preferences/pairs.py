@@ -5,12 +5,13 @@ A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference d
 | column | meaning |
 |---|---|
 | `prompt` | the prompt: text, or messages with `role` and `content` |
-| `chosen`, `rejected` | the completion that is preferred and the other: text, or a list with one message of the assistant |
+| `chosen`, `rejected` | the preferred and the rejected completion: text, or a list with one message of the assistant |
 | `problem_id` | optional: id of the problem |
 | `chosen_ended`, `rejected_ended` | optional: whether the completion ended by itself, as it does by default |
 
 A folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written is read, too: among the completions of one problem, one with
-a higher score is preferred to one with a lower score. With a verifier's 0 and 1 these are right and wrong ones.
+a higher score is preferred to one with a lower score. With a verifier's scores of 0 and 1, these are right and wrong
+completions.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class PreferencePair:
     rejected: str
     problem_id: str | None = None
     chosen_ended: bool = True
-    """Whether it ended by itself; False if its token budget ran out."""
+    """Whether the preferred completion ended by itself; False if its token budget ran out."""
     rejected_ended: bool = True
 
     @property
@@ -55,7 +56,7 @@ class ScoredCompletion:
     """One completion of a problem, with its score."""
 
     problem: int
-    """Index of the problem, or any other number of its own."""
+    """Index of the problem, or any other number that identifies it."""
     problem_id: str
     prompt: Prompt
     text: str
@@ -68,12 +69,12 @@ def read_pairs(path: str | Path, *, per_problem: int = 4, seed: int = 0) -> list
 
     Args:
         path: A `.jsonl` or `.parquet` file, or a folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written.
-        per_problem: Most pairs of one problem that are made from a folder; a file is read whole.
-        seed: Seed of the choice if there are more.
+        per_problem: Maximum number of pairs of one problem that are made from a folder; a file is read whole.
+        seed: Seed of the choice if there are more pairs.
 
     Raises:
-        InvalidArgumentError: If the path is neither.
-        DataError: If there is no pair, or one can't be read; the message names the line.
+        InvalidArgumentError: If the path is neither such a file nor a folder.
+        DataError: If there is no pair, or a pair can't be read; the message names the line.
         MissingDataError: If the folder holds no completions.
     """
     path = Path(path)
@@ -149,7 +150,7 @@ def _are_messages(value: Any) -> bool:
 
 
 def messages_of(value: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
-    """A prompt's messages, as JSON has them."""
+    """A prompt's messages, from their form in JSON."""
     return tuple(Message(item["role"], item["content"]) for item in value)
 
 
@@ -216,8 +217,8 @@ def pairs_of(
     Among equal texts of one problem, only the first counts. The pairs of a problem do not depend on the other problems.
 
     Args:
-        completions: In any order.
-        per_problem: Most pairs of one problem, drawn at random from all.
+        completions: The completions, in any order.
+        per_problem: Maximum number of pairs of one problem, drawn at random from all its pairs.
         seed: Seed of these draws.
         least_gap: The scores of a pair differ by more than this.
 
@@ -244,7 +245,7 @@ def _pair(better: ScoredCompletion, worse: ScoredCompletion) -> PreferencePair:
 def held_out(
     pairs: Sequence[PreferencePair], share: float, seed: int = 0
 ) -> tuple[list[PreferencePair], list[PreferencePair]]:
-    """Divide pairs into those to train on and those to test with; pairs of one prompt stay together.
+    """Divide pairs into training pairs and held-out pairs; pairs of one prompt stay together.
 
     Args:
         pairs: Pairs of at least two prompts.

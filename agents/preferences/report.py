@@ -1,10 +1,10 @@
-"""How well scores agree with preferences: accuracy, and calibration of the probabilities that they imply.
+"""How well scores agree with preferences: accuracy, and calibration of the probabilities that scores imply.
 
 Scores r imply that the first of two completions is preferred with the probability sigmoid(r_1 - r_2) (Bradley and Terry 1952).
-The order within a pair has no meaning, so a pair counts with the confidence sigmoid(|r_1 - r_2|), from 0.5 to 1,
-in the completion with the higher score. Over a bin of confidences the share of pairs whose preferred completion that is should
-equal the mean confidence; the expected calibration error (Guo et al. 2017, arXiv:1706.04599, equation 3) is the mean of the
-differences, weighted by the number of pairs. Pairs of equal scores count as half right.
+The order within a pair has no meaning, so scores imply a confidence of sigmoid(|r_1 - r_2|), from 0.5 to 1, that the completion
+with the higher score is preferred. In a bin of confidences, the share of pairs in which it is preferred should equal the mean
+confidence. The expected calibration error (Guo et al. 2017, arXiv:1706.04599, equation 3) is the mean of the bins' differences,
+weighted by the number of pairs. Pairs of equal scores count as half right.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class PreferenceReport:
     mean_score: float
     """Mean score of all completions."""
     reliability: tuple[ReliabilityBin, ...]
-    """The bins that hold pairs, of ten of equal width."""
+    """The bins that hold pairs, out of ten bins of equal width."""
 
     def __str__(self) -> str:
         return (
@@ -64,7 +64,7 @@ def preference_report(chosen: ArrayLike, rejected: ArrayLike, prompts: Sequence[
 
     Args:
         chosen: f64[n], scores of the preferred completions.
-        rejected: f64[n], scores of the others.
+        rejected: f64[n], scores of the rejected completions.
         prompts: A key for each pair, equal for pairs of one prompt, which are not independent.
 
     Raises:

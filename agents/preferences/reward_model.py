@@ -1,7 +1,7 @@
 """Reward models: a sequence classifier with one logit, fitted to preferences by the likelihood of Bradley and Terry.
 
-The saved folder is read by `verifiers.make("reward_model", model=FOLDER)`, which gives the scores that were trained: texts
-become tokens, and tokens scores, by the verifier's own code.
+The saved folder is read by `verifiers.make("reward_model", model=FOLDER)`, which gives the same scores as in training: the
+verifier's own code makes tokens of texts, and scores of tokens.
 
 The head is a random projection at first, so training ends with a model whose scores have no unit and no zero: their quality
 shows in the order of held-out pairs (see `agents.preferences.report`).
@@ -48,15 +48,15 @@ class RewardModelConfig:
     """
 
     epochs: Annotated[int | None, AtLeast(1)] = None
-    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained one, since a large
+    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained model, since a large
     model memorises pairs in more passes."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 64
     """Number of pairs in each optimiser step."""
     center_coefficient: Annotated[float, AtLeast(0)] = 0.01
-    """Weight of the squared sum of a pair's scores, which draws scores towards a mean of 0 without changing an order
+    """Weight of the squared sum of a pair's scores, which draws scores towards a mean of 0 without changing the order of a pair
     (Eisenstein et al. 2023, arXiv:2312.09244)."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Seed of the head's random weights and of the order of the pairs; members of an ensemble differ in it."""
+    """Seed of the head's random weights and of the order of the pairs; members of an ensemble have different seeds."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """Settings of the optimiser; `micro_batch_size` counts pairs."""
 
@@ -64,7 +64,7 @@ class RewardModelConfig:
         check_types(self)
 
     def for_model(self, model: Any, *, trained: bool) -> RewardModelConfig:
-        """Return these settings with the passes and the learning rate chosen for a torch model, if not set."""
+        """Return these settings with the passes and the learning rate chosen for a torch model, unless they are set."""
         epochs = self.epochs if self.epochs is not None else 1 if trained else 10
         return dataclasses.replace(self, epochs=epochs, learner=self.learner.for_model(model, supervised=True))
 
@@ -93,9 +93,9 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
     """Build a reward model to train.
 
     Args:
-        name: Folder or hub name of a causal language model or of a reward model; or "tiny" for a small one with random weights,
-            which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens becomes one
-            that reads bytes.
+        name: Folder or hub name of a causal language model or of a reward model; or "tiny" for a small model with random
+            weights, which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens
+            becomes a reward model that reads bytes.
         seed: Seed of the weights that are random.
         device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
 
@@ -118,7 +118,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 
 
 def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
-    """A model with a built-in tokenizer, which `transformers` does not have; None for any other."""
+    """A model with a built-in tokenizer, which `transformers` does not have; None for a model with another tokenizer."""
     if folder == "tiny":
         return _with_head(policies.tiny_model(257, seed=seed), None)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
@@ -246,7 +246,7 @@ def train_reward_model(
 
 
 def num_steps(pairs: int, config: RewardModelConfig) -> int:
-    """The number of optimiser steps of so many pairs."""
+    """The number of optimiser steps for this number of pairs."""
     return math.ceil((config.epochs or 0) * pairs / min(config.batch_size, pairs))
 
 
@@ -268,7 +268,7 @@ def _token_pairs(reward_model: RewardModel, pairs: Sequence[PreferencePair]) -> 
 
 
 def backward(model: Any, batch: Sequence[_TokenPair], config: RewardModelConfig) -> float:
-    """Add the gradient of the mean loss of a batch to the model's, in micro-batches; return the loss."""
+    """Add the gradient of a batch's mean loss to the model's gradients, in micro-batches; return the loss."""
     total = 0.0
     for part in _micro_batches(batch, config.learner.micro_batch_size):
         scores = text_logits(model, [*(pair.chosen for pair in part), *(pair.rejected for pair in part)])
@@ -280,7 +280,7 @@ def backward(model: Any, batch: Sequence[_TokenPair], config: RewardModelConfig)
 
 
 def _micro_batches(batch: Sequence[_TokenPair], size: int) -> Iterator[list[_TokenPair]]:
-    """Pairs of similar length together, so that little is padding."""
+    """Micro-batches of pairs of similar length, so that there is little padding."""
     ordered = sorted(batch, key=lambda pair: pair.longest)
     yield from (ordered[start : start + size] for start in range(0, len(ordered), size))
 

@@ -1,6 +1,6 @@
-"""Adapter that shows any Gymnasium environment with discrete actions as an environment of tokens, such as CartPole-v1.
+"""Adapter that presents a Gymnasium environment with discrete actions, such as CartPole-v1, as an environment of tokens.
 
-The tokens are the actions so far, after one token for the start; the observation itself comes beside them, as a vector. So
+The tokens are the actions so far, after one token for the start; the observation itself is given in addition, as a vector. So
 rollouts, batches and losses are those of token environments, and an agent learns with a policy that reads the vectors, such as
 `agents.MLPPolicy`.
 """
@@ -24,7 +24,7 @@ from verifiers import InvalidArgumentError
 
 
 def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
-    """Whether an environment has discrete actions and observations that are no tokens, but can be made vectors."""
+    """Whether an environment has discrete actions and observations that are not tokens but can be made vectors."""
     observation, action = env.single_observation_space, env.single_action_space
     tokens = isinstance(observation, spaces.Dict) and "tokens" in observation.spaces
     return not tokens and isinstance(action, spaces.Discrete) and isinstance(flatten_space(observation), spaces.Box)
@@ -33,7 +33,7 @@ def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
 class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
     """Shows the actions of each row as tokens i32[b l], and its observation as a vector f32[b d] with the name `observation`.
 
-    Numbers are flattened, and a choice of n becomes n numbers, one of them 1, as by `gymnasium.spaces.utils.flatten`.
+    As by `gymnasium.spaces.utils.flatten`, arrays are flattened, and a choice among n becomes n numbers, one of which is 1.
 
     Raises:
         InvalidArgumentError: If the environment has no time limit, so that an episode may never end.
@@ -57,7 +57,7 @@ class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
         self._length = np.ones((env.num_envs, 1), dtype=np.int32)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all rows, or those of `reset_mask`."""
+        """Reset all rows, or the rows in `reset_mask`."""
         mask = (options or {}).get("reset_mask")
         rows = np.ones(self.num_envs, dtype=bool) if mask is None else mask.copy()
         observation, info = self.env.reset(seed=seed, options=options)

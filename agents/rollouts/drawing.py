@@ -1,4 +1,4 @@
-"""Problems drawn for several models until it is decided which of each two is better."""
+"""Draws problems for several models until it is decided which model of each pair is better."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from agents.runs.drawing_order import whole_clusters
 from agents.runs.reading import GrowingRun
 
 _HOPELESS = 50
-"""Problems of a pair after which too many errors end it, since they will not become few."""
+"""Number of problems after which a pair with too many errors is given up, since the errors will not become few."""
 
 
 @dataclass(frozen=True)
@@ -20,13 +20,13 @@ class Entrant:
 
     name: str
     folder: Path
-    """The folder of its record."""
+    """The folder of the model's record."""
     samples: int
-    """Completions for each problem."""
+    """Number of completions for each problem."""
     evaluate_first: Callable[[int], object]
-    """Extends its record to the given number of first problems in the drawing order."""
+    """Extends the record to the given number of first problems in the drawing order."""
     recorded: int = 0
-    """Number of problems that its record has from before, which can't become fewer."""
+    """Number of problems that the record already had; it can't become smaller."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Drawing:
     clusters: Sequence[Hashable]
     """The cluster of each problem of the data set, in drawing order."""
     problems: int
-    """Number of problems to draw at most."""
+    """Maximum number of problems to draw."""
     at_once: int
-    """Number of samples of a model between two looks, at least; a cluster is drawn whole."""
+    """Number of samples of a model between two looks at the results; more if the last cluster needs more, since it is drawn
+    whole."""
     budget: int | None = None
-    """Number of samples of all models at most; None for no limit."""
+    """Maximum number of samples of all models together; None for no limit."""
 
     @property
     def largest_cluster(self) -> int:
@@ -54,12 +55,12 @@ def draw_until_decided(
 ) -> list[PairDecision]:
     """Draw problems until each pair is decided, or the problems or the budget are spent.
 
-    A model that stands in no open pair answers no further problems.
+    A model without an open pair answers no further problems.
 
     Args:
         entrants: Two or more, with different names.
         drawing: The problems to draw.
-        rules: When a pair is decided.
+        rules: The rules by which a pair is decided.
         say: Called with a sentence for each pair when it is closed.
 
     Returns:

@@ -54,12 +54,12 @@ def evaluate(
 ) -> Evaluation:
     """Evaluate a policy on the first problems of an environment's data set.
 
-    An environment without `num_problems` draws each problem itself from a seed: the same problems in every evaluation with
-    the same `seed`, and the same problem for all of its samples.
+    An environment without `num_problems` draws each problem itself from a seed. It draws the same problems in every evaluation
+    with the same `seed`, and the same problem for all samples of one number.
 
-    The seed of a sample depends only on `seed`, its problem and its number. So a sample has the same tokens whichever
-    others are played beside it, up to rounding: the last digits of a model's outputs depend on the shape of the batch, and
-    may change a token that is nearly tied with another.
+    The seed of a sample depends only on `seed`, its problem and its number. So, up to rounding, a sample has the same tokens
+    whichever other samples are played with it: the last digits of a model's outputs depend on the shape of the batch, and may
+    change a token that is nearly tied with another.
 
     Args:
         env: The environment; see `rollout`.
@@ -69,20 +69,21 @@ def evaluate(
         seed: Seed of sampling.
         pass_at: Each k for which pass@k is estimated, at most `samples`.
         maj_at: Each k for which maj@k is estimated, at most `samples`; the environment's verifier then has to compare answers
-            with each other, as `verifiers.AnswerVerifier`.
-        search: Finds each sample among several tries, such as `agents.search.BestOfN`; None samples once. With the guide
+            with each other, like a `verifiers.AnswerVerifier`.
+        search: Chooses each sample among several tries, like `agents.search.BestOfN`; None samples once. With the guide
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
         on_sample: Called with each sample: first the record's, then each as its episode ends.
-        order_seed: Seed of a random order, whose first problems are taken; None for the order of the data set. See
-            `agents.runs.drawing_order`.
-        clusters: The column of the data set with the same value for problems that belong together, for every interval; None
+        order_seed: Seed of a random order of the problems, of which the first are taken; None for the order of the data set.
+            See `agents.runs.drawing_order`.
+        clusters: The column of the data set whose value is shared by problems that belong together, for all intervals; None
             groups problems with equal prompts.
         repeat_errored: Whether errored samples of a resumed record are repeated.
 
     Raises:
-        InvalidArgumentError: If the environment has fewer problems, the number of problems is unknown, a resumed record
-            is of another evaluation, an endpoint is to search, or a search that draws nothing is to find several samples.
+        InvalidArgumentError: If the environment has fewer problems, if the number of problems is unknown, if a resumed record
+            is of another evaluation, if an endpoint is to search, or if a search without random draws is to find several
+            samples.
         EngineError: If an endpoint can't be reached, or refuses what all requests have in common.
         OSError: If the record can't be written; it then holds all earlier samples.
     """
@@ -141,18 +142,18 @@ def complete_samples(
     """Make the samples of an evaluation that its record does not have yet.
 
     Args:
-        keys: Problem and number of each, in the order in which they are made.
+        keys: Problem and number of each sample, in the order in which the samples are made.
         make: Makes samples, each given by problem and number, in any order.
         settings: The settings that determine the samples, for the record.
-        record: Record to which each sample is written; those of a resumed record are not repeated.
+        record: Record to which each sample is written; the samples of a resumed record are not repeated.
         on_sample: Called with each sample: first the record's, then each as it is made.
-        problem: The problem of an index, for the record.
-        question: A problem as the policy is asked it, for the record.
-        cluster: The cluster of a problem.
+        problem: Returns the problem with a given index, for the record.
+        question: Returns a problem as it is put to the policy, for the record.
+        cluster: Returns the cluster of a problem.
         repeat_errored: Whether errored samples of the record are made again.
 
     Returns:
-        All samples in the order of the keys, and the episodes of those that were made here, in this order.
+        All samples in the order of the keys, and the episodes of the newly made samples, in the same order.
     """
     rows = {} if record is None else record.begin(settings)
     rows = {
@@ -182,7 +183,8 @@ def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None
     """The indices of an environment's problems in a random order, with the problems of a cluster one after the other.
 
     Raises:
-        InvalidArgumentError: If the environment does not expose its problems, two have one id, or one does not have the column.
+        InvalidArgumentError: If the environment does not expose its problems, two problems have the same id, or a problem does
+            not have the column.
     """
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -193,10 +195,10 @@ def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None
 
 
 def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
-    """The id of a problem in an evaluation; if the environment draws it, with the seed and number that it is drawn by.
+    """The id of a problem in an evaluation; the id of a drawn problem includes the seed and number of the draw.
 
-    Drawn problems may have no id, or one drawn twice: samples of different problems are then still distinguished, and
-    evaluations with the same seed compared.
+    Drawn problems may have no id, or may share one. With seed and number, samples of different problems can still be
+    distinguished, and evaluations with the same seed compared.
     """
     return f"{given or 'drawn'}@{seed}.{problem}" if drawn else given
 
@@ -209,7 +211,7 @@ def sampled_rows(
     size: tuple[int, int],
     search: Search | None = None,
 ) -> Generator[SampledRow]:
-    """Make the samples given by problem and number, of `size` problems and samples, in the order in which they end."""
+    """Make the samples given by problem and number, out of `size` problems and samples, in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
     if isinstance(policy, Endpoint):
         if search is not None:
@@ -322,7 +324,7 @@ def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
 
 
 def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
-    """A problem as an environment's prompt asks it: made problems in words under a chat prompt."""
+    """A problem as an environment's prompt puts it: a chat prompt puts generated problems in words."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     asked: Callable[[Problem], Problem] | None = getattr(
@@ -332,7 +334,7 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
-    """The number of problems of an evaluation: those wanted, or by default all that are available.
+    """The number of problems of an evaluation: the wanted number or, by default, all that are available.
 
     Raises:
         InvalidArgumentError: If the number is unknown, there are fewer problems, or there would be too many samples.

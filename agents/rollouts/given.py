@@ -30,7 +30,8 @@ def given_episode(
         prompt: Its prompt's tokens i32[p].
         completion: Text of the completion.
         group: Number of its group.
-        ended: Whether it ended by itself: a stop token is added, if the environment has not ended it by then.
+        ended: Whether the completion ended by itself: a stop token is then added, unless the environment has already ended the
+            episode.
         score: Reward of the last token.
     """
     tokens = np.concatenate([prompt, streams.rules.tokenizer.encode(completion)])
@@ -42,7 +43,7 @@ def given_episode(
 
 
 def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
-    """Make the episode of a problem with the given turns, each with a stop token if it does not stop by itself.
+    """Make the episode of a problem with the given turns, each with a stop token if the turn does not stop by itself.
 
     Raises:
         InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
@@ -86,9 +87,9 @@ def _episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """An episode of tokens i32[l]; those in the mask bool[l] are the policy's own.
+    """An episode of tokens i32[l]; the tokens in the mask `own` bool[l] are the policy's.
 
-    Where its contexts begin, and the number of tokens that each opens with, are `openings`.
+    `openings` maps the position at which each context begins to the number of tokens that the context opens with.
     """
     rewards = np.zeros(len(tokens))
     rewards[-1] = score

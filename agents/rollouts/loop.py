@@ -36,17 +36,18 @@ class Episode:
     """An episode to play."""
 
     problem: int
-    """The problem's index, -1 to let the environment draw it."""
+    """The problem's index; -1 lets the environment draw the problem."""
     group: int
     """Number of the episode's group, which is copied to the trajectory."""
     seed: int
     """Seed u64 of the policy's sampling, which otherwise depends only on the observations."""
     env_seed: int | None = None
-    """Seed with which the row is reset, so that an environment that draws the problem itself draws the same one again; None
+    """Seed with which the row is reset, so that an environment that draws problems itself draws the same problem again; None
     continues the environment's random state. Episodes with the same problem and `env_seed` start alike."""
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """State of the same problem, captured by `get_state`, from which the episode starts; None for the prompt. All tokens of the
-    state are the trajectory's prompt, which this episode has not sampled, and its rewards are those that follow."""
+    state are the trajectory's prompt, which this episode has not sampled, and the trajectory has only the rewards after the
+    state."""
 
     def __post_init__(self) -> None:
         if self.state is not None and self.problem != self.state.problem_index:
@@ -61,15 +62,15 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class PartialEpisode:
-    """An episode that was interrupted, to be played on, perhaps with other weights."""
+    """An interrupted episode that is to be continued, perhaps with other weights."""
 
     episode: Episode
     played: Trajectory
     """The episode so far: neither terminated nor truncated, and without a verdict."""
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
-    """The environment's state; None if the tokens have to be played again to get there."""
+    """The environment's state; None if the tokens have to be played again to reach it."""
     row: int = field(default=-1, compare=False)
-    """The row that played it, in which a policy may still have its keys and values; -1 for none."""
+    """The row that played the episode, in which a policy may still have its keys and values; -1 for none."""
 
     @property
     def group(self) -> int:
@@ -129,9 +130,9 @@ def play(
 def play_on(
     env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode | PartialEpisode], tokens: int
 ) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
-    """Play episodes, new ones and those that were interrupted, and interrupt each when it has `tokens` more of the policy.
+    """Play new and interrupted episodes, and interrupt each after `tokens` further tokens of the policy.
 
-    An episode is interrupted when the policy acts, so that an action of several tokens may exceed the number.
+    An episode is interrupted only after a whole action, so an action of several tokens may exceed this number.
 
     Args:
         env: As for `rollout`; a `TokenVectorEnv` below its wrappers.
@@ -143,8 +144,8 @@ def play_on(
         Each trajectory or interrupted episode with its index in `episodes`, as it ends or is interrupted.
 
     Raises:
-        InvalidArgumentError: If the environment has no states to go on from, or an interrupted episode goes another way when
-            its tokens are played again.
+        InvalidArgumentError: If the environment has no states to continue from, or an interrupted episode proceeds differently
+            when its tokens are played again.
     """
     require_states(env)
     lost = [episode for episode in episodes if isinstance(episode, PartialEpisode) and episode.state is None]
@@ -159,7 +160,7 @@ def play_on(
 
 
 def _check_vocabulary(env: VectorEnv[Any, Any, Any], policy: Policy) -> None:
-    """Reject a policy with more tokens than the environment, which must have another tokenizer."""
+    """Reject a policy with more tokens than the environment, which must use another tokenizer."""
     tokens, known = int(env.single_action_space.n), getattr(policy, "vocab_size", None)  # type: ignore[attr-defined] # Discrete
     if known is not None and known > tokens:
         raise InvalidArgumentError(
@@ -174,7 +175,7 @@ def rows_at_once(policy: object, width: int) -> int | None:
 
 
 class _Player:
-    """Plays episodes in the rows of an environment, and has the data of each token recorded."""
+    """Plays episodes in the rows of an environment, and records the data of each token."""
 
     def __init__(
         self,
@@ -193,7 +194,7 @@ class _Player:
         self.interrupt_after = np.iinfo(np.int64).max if interrupt_after is None else interrupt_after
         self.next = 0
         rows = env.num_envs
-        self.index = np.full(rows, -1)  # of the row's episode, -1 for none
+        self.index = np.full(rows, -1)  # index of the row's episode, -1 for none
         self.waiting = np.zeros(rows, dtype=bool)  # the episode is over and its verdict awaited
         # Tokens of the policy since the row's episode was begun or resumed.
         self.sampled = np.zeros(rows, dtype=np.int64)
@@ -268,7 +269,7 @@ class _Player:
         return observation, info.get("action_mask")
 
     def _rows_for(self, starting: Sequence[int], free: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """A free row for each of some episodes: the row in which it was interrupted, if any."""
+        """A free row for each of some episodes: the row in which the episode was interrupted, if that is free."""
         unused = dict.fromkeys(np.flatnonzero(free).tolist())
         own: dict[int, int] = {}
         for index in starting:
@@ -279,9 +280,9 @@ class _Player:
         return np.array([own[index] if index in own else next(others) for index in starting], dtype=np.int64)
 
     def _context_seeds(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The sampling seeds u64[r] of the contexts that rows have in view: an episode's own seed in its first one."""
+        """The sampling seeds u64[r] of the contexts that rows have in view: in its first context, the episode's seed."""
         seeds = np.array([self.episodes[index].seed for index in self.index[rows]], dtype=np.uint64)
-        # As many numbers were drawn as there are positions before.
+        # As many numbers were drawn as there are positions before the context.
         offset = self.record.offset[rows]
         return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
@@ -344,7 +345,7 @@ class _Player:
         return self._free(row, observation, terminated=terminated, truncated=truncated, **said)
 
     def _interrupt(self, row: int, observation: Any) -> tuple[int, PartialEpisode]:
-        """Free a row whose episode is not over, and return the episode's index, and the episode so far with the state."""
+        """Free a row whose episode is not over, and return the episode's index, and the interrupted episode with its state."""
         streams = require_states(self.env).streams
         problem, state = streams.problem(row), streams.get_state(row)
         assert problem is not None
@@ -355,7 +356,7 @@ class _Player:
         return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
-        """Free a row, and return the index of its episode, and its record with the given fields."""
+        """Free a row, and return the index of its episode, and the episode's trajectory with the given fields."""
         index = int(self.index[row])
         self.index[row] = -1
         episode = self.episodes[index]

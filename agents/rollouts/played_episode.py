@@ -24,7 +24,7 @@ class Player(Protocol):
 
         Args:
             observation: `tokens` i32[l], `length` i32[1].
-            action_mask: i8[v], 1 for legal tokens; None if all are.
+            action_mask: i8[v], 1 for legal tokens; None if all tokens are legal.
         """
         ...
 

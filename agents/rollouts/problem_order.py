@@ -1,4 +1,4 @@
-"""The problems of each training step: a pure function of seed and step, so that resuming needs no cursor."""
+"""The problems of each training step: a pure function of seed and step, so that resuming needs no saved position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agents.seeding import ORDERS, env_seeds, episode_seeds
 
 
 def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
-    """The indices of one step; each pass over the data set has a new random order.
+    """The indices of one step's problems; each pass over the data set has a new random order.
 
     Args:
         num_problems: Size of the data set.
@@ -47,7 +47,7 @@ def _order(num_problems: int, epoch: int, seed: int) -> NDArray[np.int64]:
 
 _orders: dict[tuple[int, int, int], NDArray[np.int64]] = {}
 _EPOCHS = 8
-"""Number of orders that are remembered: one for each part of a mixture."""
+"""Number of orders that are cached: one for each part of a mixture."""
 
 
 def episodes_of_step(
@@ -67,7 +67,7 @@ def episodes_of_step(
         env: The environment.
         step: Number of the step.
         problems_per_step: Number of problems.
-        group_size: Number of episodes of each.
+        group_size: Number of episodes of each problem.
         seed: Seed of orders and of sampling.
         problems: The problems; None for the next ones of the pass.
     """

@@ -20,7 +20,7 @@ class GroupOutcome:
 
     problem: int
     scores: tuple[float, ...]
-    """From 0, wrong, to 1, right, for each completion whose verifier did not break."""
+    """The score of each completion whose verifier did not break, from 0 (wrong) to 1 (right)."""
     tokens: int
     """Number of tokens that the policy sampled."""
 

@@ -1,8 +1,8 @@
-"""Which problems come next: the same for all ranks, and a pure function of the seed, the round and the observations.
+"""The choice of the next problems: the same on all ranks, and a pure function of the seed, the round and the observations.
 
-A round of a mixture first shares its groups among the parts, and then chooses each part's problems as if it were alone.
+A round of a mixture first shares its groups among the parts, and then chooses each part's problems as if the part were alone.
 
-A sampler that is not uniform changes the objective, and nothing corrects for that: evaluations stay uniform.
+A sampler that is not uniform changes the objective of training, and nothing corrects for this. Evaluations stay uniform.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
-"""Discount of the completions of a problem's earlier groups whenever another group of it is observed."""
+"""Factor that discounts the completions of a problem's earlier groups whenever another of its groups is observed."""
 UNSOLVED_GROUPS = 3
-"""Number of groups in a row without a right completion after which a report lists a problem."""
+"""Number of a problem's groups in a row without a right completion after which a report lists the problem."""
 LEVEL_COMPLETIONS = 32
-"""Number of completions of the hardest level after which it is judged."""
+"""Number of completions of the hardest level after which the level is judged."""
 LEVEL_SHARE = 0.9
-"""Share of right completions of the hardest level from which on the next one is added (RLVE: Zeng et al. 2025)."""
+"""Share of right completions of the hardest level from which on the next level is added (RLVE: Zeng et al. 2025)."""
 _LEVELS = 4
-"""Number of levels, up to the hardest one, that problems are drawn from."""
+"""Number of levels, from the hardest one down, that problems are drawn from."""
 _TOKEN_GROUPS = 64
-"""Number of the latest groups of a part that its mean completion length is estimated from."""
+"""Number of a part's latest groups from which its mean completion length is estimated."""
 _GOLDEN = (5**0.5 - 1) / 2
 
 
@@ -43,14 +43,14 @@ class ProblemSampler(Protocol):
     """Chooses problems, and takes note of their outcomes."""
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
-        """The problems of the groups of round `number`, -1 if the environment draws them itself.
+        """The problems of the groups of round `number`; all -1 if the environment draws problems itself.
 
         The same arguments, seed and state give the same problems.
         """
         ...
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
-        """Take note of groups that were learned from, or were sampled and left out."""
+        """Take note of the groups that were learned from, and of those that were sampled and left out."""
         ...
 
     def state(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class ProblemSampler(Protocol):
         ...
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
-        """A sampler with the same settings and a state of `state`."""
+        """A sampler with the same settings, and with a state that `state` returned."""
         ...
 
 
@@ -72,7 +72,7 @@ class _Seen:
     count: float = 0.0
     """Number of completions, discounted."""
     right: float = 0.0
-    """Sum of their scores, discounted."""
+    """Sum of the completions' scores, discounted."""
 
     @property
     def rate(self) -> float:
@@ -85,10 +85,10 @@ _Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
 
 
 class UniformSampler:
-    """Every problem of a part once before any comes again, in a new random order each time.
+    """Chooses every problem of a part once before any comes again, in a new random order each time.
 
     If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
-    observations, and the problems of a round are drawn at random.
+    observations, so the problems of a round are drawn at random.
 
     Args:
         seed: Seed of orders and draws.
@@ -121,7 +121,7 @@ class UniformSampler:
         return [int(problem) for problem in chosen]
 
     def _dealt(self, parts: ProblemParts, first: int) -> NDArray[np.int64]:
-        """The number i64[parts] of each part's groups before group `first`; those counted for an earlier round are known."""
+        """The number i64[parts] of each part's groups before group `first`; counts of an earlier round are reused."""
         weights, known, dealt = self._before
         if weights != parts.weights or known > first:
             known, dealt = 0, np.zeros(len(parts.ranges), dtype=np.int64)
@@ -130,10 +130,10 @@ class UniformSampler:
         return dealt
 
     def _owners(self, parts: ProblemParts, groups: range) -> NDArray[np.int64]:
-        """The part i64[n] of some groups of the run.
+        """The part i64[n] of each of some groups of the run.
 
-        Groups are dealt out in proportion to the weights by a sequence that is equidistributed, so that the shares of any
-        stretch of groups are close to the weights.
+        An equidistributed sequence assigns groups to parts in proportion to the weights, so the shares in any stretch of groups
+        are close to the weights.
         """
         weights = np.array(parts.weights)
         if parts.by == "levels":
@@ -150,7 +150,7 @@ class UniformSampler:
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
-        """Choose problems of one part after `before` chosen in earlier rounds; None if that number is unknown."""
+        """Choose problems of one part, of which `before` were chosen in earlier rounds; None if this number is unknown."""
         if before is None:
             return self._draw(problems, number, count, None)
         return problems.start + pass_positions(len(problems), range(before, before + count), self.seed)
@@ -158,7 +158,7 @@ class UniformSampler:
     def _draw(
         self, problems: range, number: int, count: int, probabilities: NDArray[np.float64] | None
     ) -> NDArray[np.int64]:
-        """Draw different problems of a part, as far as there are enough."""
+        """Draw problems of a part, all different if there are enough."""
         entropy = int(mix(episode_seeds(self.seed, DRAWS + number, 1) ^ mix(np.array([problems.start], np.uint64)))[0])
         generator = np.random.Generator(np.random.PCG64(entropy))
         enough = count <= (len(problems) if probabilities is None else int(np.count_nonzero(probabilities)))
@@ -175,7 +175,7 @@ class UniformSampler:
             latest = self._tokens.setdefault(parts.part_of(group.problem), [])
             latest.append(group.tokens)
             del latest[:-_TOKEN_GROUPS]
-            if not group.scores:  # the verifier broke on all of them
+            if not group.scores:  # the verifier broke on all completions
                 self._errored[group.problem] = self._errored.get(group.problem, 0) + 1
                 continue
             self._errored.pop(group.problem, None)
@@ -188,7 +188,7 @@ class UniformSampler:
             seen.right = DISCOUNT * seen.right + float(np.sum(group.scores))
 
     def _judge_level(self, group: GroupOutcome, levels: int) -> None:
-        """Go on to the next level once enough completions of the hardest are known, and enough of them right."""
+        """Add the next level once enough completions of the hardest level are known, and enough of them are right."""
         self._tried += len(group.scores)
         self._solved += float(np.sum(group.scores))
         if self._tried >= LEVEL_COMPLETIONS:
@@ -206,7 +206,7 @@ class UniformSampler:
         return sorted(problem for problem, seen in self._seen.items() if seen.unsolved >= UNSOLVED_GROUPS)
 
     def shares(self, problems: Sequence[int]) -> dict[str, float]:
-        """The shares of some problems that are new, hard, of middling difficulty and easy, by the observations of them."""
+        """The shares of new, hard, middling and easy problems among some problems, by earlier observations."""
         kinds = [_kind(self._seen.get(problem)) for problem in problems]
         return {f"problems/{kind}": kinds.count(kind) / len(kinds) for kind in _KINDS} if kinds else {}
 
@@ -236,8 +236,8 @@ class UniformSampler:
 class LearnabilitySampler(UniformSampler):
     """Prefers problems that the policy solves sometimes: in proportion to p(1 - p), the variance of a completion's score.
 
-    p is the discounted share of a problem's right completions, with one right and one wrong one added, so that problems that
-    were never tried come first (Foster et al. 2025, arXiv:2502.12272, have p(1 - p) of fresh rollouts).
+    p is the discounted share of right completions, with one right and one wrong completion added so that untried problems come
+    first. Foster et al. 2025 (arXiv:2502.12272) instead compute p(1 - p) from fresh rollouts.
 
     Args:
         seed: Seed of draws.
@@ -269,7 +269,7 @@ class LearnabilitySampler(UniformSampler):
 
 
 class DifficultySampler(LearnabilitySampler):
-    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, where p always comes from a recorded evaluation.
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, but p always comes from a recorded evaluation.
 
     Args:
         seed: Seed of draws.
@@ -369,7 +369,7 @@ def require_indices(name: str, env: VectorEnv[Any, Any, Any]) -> None:
     """Check that the problems of an environment can be chosen.
 
     Raises:
-        InvalidArgumentError: If the environment draws them itself.
+        InvalidArgumentError: If the environment draws problems itself.
     """
     if name != "uniform" and num_problems(env) is None:
         raise InvalidArgumentError(

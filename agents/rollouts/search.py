@@ -1,4 +1,4 @@
-"""The interface of every search; `agents.search` has some."""
+"""The interface of all searches; `agents.search` implements some."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class SearchResult:
     trajectory: Trajectory
     """The episode that was chosen, judged by the environment; log-probabilities are NaN for tokens that were not sampled."""
     guide_score: float
-    """The guide's score for it, in the search's own unit."""
+    """The guide's score for this episode, in the search's own unit."""
     tokens: int
-    """Number of tokens that the policy sampled, and of states whose next tokens it rated, for everything that was tried."""
+    """Number of tokens that the policy sampled plus the number of states whose next tokens it rated, over all tries."""
 
 
 class Search(Protocol):

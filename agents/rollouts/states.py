@@ -1,4 +1,4 @@
-"""States within an episode that was played, to start other episodes from: its tokens are played again up to there."""
+"""States within played episodes, to start other episodes from; a state is reached by playing the tokens before it again."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from verifiers import InvalidArgumentError
 def states_before(
     env: VectorEnv[Any, Any, Any], played: Sequence[tuple[Trajectory, Sequence[int]]]
 ) -> list[list[rlvr_envs.StreamState]]:
-    """Capture the states before some tokens of episodes, without disturbing those that the environment is playing.
+    """Capture the states before some tokens of episodes, without disturbing the episodes that the environment is playing.
 
-    No verifier is called. Tools and other interactions answer again, and have to answer as they did.
+    No verifier is called. Tools and other interactions answer again, and have to answer as before.
 
     Args:
         env: The environment in which the episodes were played.
         played: Episodes, each with positions of tokens that its policy chose, in ascending order.
 
     Raises:
-        InvalidArgumentError: If the environment is no `TokenVectorEnv`, or an episode is not one of it.
+        InvalidArgumentError: If the environment is not a `TokenVectorEnv`, or an episode does not belong to it.
     """
     with own_streams(env, 1) as streams:
         return [list(_states(streams, trajectory, positions)) for trajectory, positions in played]
@@ -37,7 +37,7 @@ def require_states(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
     """The environment below its wrappers, which has to have states that episodes can start from.
 
     Raises:
-        InvalidArgumentError: If it is no `TokenVectorEnv`, since only those have states.
+        InvalidArgumentError: If it is not a `TokenVectorEnv`, since no other environment has states.
     """
     world = env.unwrapped
     if isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -50,11 +50,11 @@ def require_states(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
 def own_streams(
     env: VectorEnv[Any, Any, Any], num_streams: int, *, judged: bool = True
 ) -> contextlib.closing[rlvr_envs.TokenStreams]:
-    """Further streams over the problems of an environment, under its rules, to be closed by `with`.
+    """Further streams over the problems of an environment, with its rules; `with` closes them.
 
     Args:
-        env: The environment, which is left as it is.
-        num_streams: Their number.
+        env: The environment, which is not changed.
+        num_streams: Number of streams.
         judged: False to call no verifier when an episode ends.
     """
     return contextlib.closing(require_states(env).streams.again(num_streams, judged=judged))
@@ -64,7 +64,7 @@ def _states(
     streams: rlvr_envs.TokenStreams, trajectory: Trajectory, positions: Sequence[int]
 ) -> Iterator[rlvr_envs.StreamState]:
     streams.reset([0], [None], [trajectory.problem])
-    context = 0  # where the one in view begins
+    context = 0  # where the context in view begins
     _check_same(streams, trajectory)
     for position in positions:
         while context + streams.length[0] < position:
@@ -79,7 +79,7 @@ def _states(
 
 
 def _check_same(streams: rlvr_envs.TokenStreams, trajectory: Trajectory, context: int = 0, least: int = 1) -> None:
-    """Check that the tokens in view, including some of earlier contexts, are those of the episode."""
+    """Check that the tokens in view are the episode's from position `context` on, and reach position `least`."""
     tokens: NDArray[np.int32] = streams.tokens[0, : streams.length[0]]
     end = context + len(tokens)
     if end < least or not np.array_equal(tokens, trajectory.tokens[context:end]):

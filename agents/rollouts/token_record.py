@@ -13,13 +13,13 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 _ALL_LEGAL = 255
-"""Eight bits of a packed mask."""
+"""A byte of a packed mask, with all eight bits set."""
 _ROUNDING = 1e-6
 """Relative rounding error of a reward that a wrapper returns in float32."""
 
 
 class TokenRecord:
-    """The tokens of b rows, and the data of each.
+    """The tokens of b rows, and the data of each token.
 
     Args:
         rows: Number b of rows.
@@ -33,14 +33,14 @@ class TokenRecord:
         self.length = np.zeros(rows, dtype=np.int64)
         """i64[b], the number of tokens in view."""
         self.contexts: list[tuple[int, ...]] = [()] * rows
-        """Where each context but the first begins, in the episode's tokens."""
+        """The positions in the episode's tokens at which each context but the first begins."""
         self.offset = np.zeros(rows, dtype=np.int64)
-        """i64[b], where the context in view begins."""
+        """i64[b], the position at which the context in view begins."""
         self.tokens = np.zeros((rows, width), dtype=np.int32)
         self.policy_mask = np.zeros((rows, width), dtype=bool)
         self.logprobs = np.zeros((rows, width), dtype=np.float32)
         self.rewards = np.zeros((rows, width))
-        self.reward_scale = np.ones(rows)  # of the last reward, by what `step` returned
+        self.reward_scale = np.ones(rows)  # of the last reward: what `step` returned, relative to the tokens' sum
         self.versions = np.zeros((rows, width), dtype=np.int32)
         self.action_masks: NDArray[np.uint8] | None = None
         vectors = space.spaces.get("observation")
@@ -63,7 +63,7 @@ class TokenRecord:
             self.action_masks[rows] = _ALL_LEGAL
 
     def restore(self, row: int, played: Trajectory) -> None:
-        """Record the part of an episode that was played before an interruption; its row has its last context in view."""
+        """Record the part of an episode that was played before an interruption; the row shows the episode's last context."""
         length = len(played.tokens)
         self.contexts[row] = played.contexts
         self.offset[row] = played.contexts[-1] if played.contexts else 0
@@ -96,7 +96,7 @@ class TokenRecord:
             masks[rows[fits], at[fits]] = packed[fits, column]
 
     def _masks(self, size: int) -> NDArray[np.uint8]:
-        """The recorded candidates of each token, in `size` bytes each."""
+        """The recorded candidates of each token, in `size` bytes per token."""
         if self.action_masks is None:
             self.action_masks = np.full((*self.rewards.shape, size), _ALL_LEGAL, dtype=np.uint8)
         return self.action_masks
@@ -166,7 +166,7 @@ class TokenRecord:
             self.contexts[row] += (int(self.offset[row]),)
 
     def _make_room(self, width: int) -> None:
-        """Widen the buffers to episodes of so many tokens."""
+        """Widen the buffers to episodes of `width` tokens."""
         missing = width - self.tokens.shape[1]
         if missing <= 0:
             return
@@ -178,7 +178,7 @@ class TokenRecord:
                 setattr(self, name, np.pad(values, wider, constant_values=filling))
 
     def record_rewards(self, info: Mapping[str, Any], playing: NDArray[np.bool_]) -> None:
-        """Add a reward that arrives without a token, of a deferred verdict or reply, to the policy's last token."""
+        """Add a reward from a deferred verdict or reply, which arrives without a token, to the policy's last token."""
         rows = np.flatnonzero((info["consumed"] == 0) & (info["rewards"][:, 0] != 0) & playing)
         inserted = info["inserted"][rows] if "inserted" in info else 0
         self.rewards[rows, self.offset[rows] + self.length[rows] - inserted - 1] += info["rewards"][rows, 0]
@@ -189,7 +189,7 @@ class TokenRecord:
             self.observations[shown, self.offset[shown] + self.length[shown] - 1] = observation["observation"][shown]
 
     def credit(self, row: int, info: Mapping[str, Any]) -> None:
-        """Move the parts of the last reward that belong to earlier tokens; the return does not change."""
+        """Move parts of the last reward to the earlier tokens that they belong to; the return does not change."""
         length = int(self.offset[row] + self.length[row])
         if "token_scores" in info and info["_token_scores"][row]:
             for position, amount in info["token_scores"][row]:

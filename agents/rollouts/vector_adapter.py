@@ -1,4 +1,4 @@
-"""Adapter that adds the `info` that a rollout needs to other vector environments.
+"""Adapter that adds to other vector environments the `info` that a rollout needs.
 
 `TokenVectorEnv` reports for each row the consumed tokens, the reward of each, and how an episode ended. For any other
 Gymnasium environment with a discrete action and the token observation, this follows from `reset` and `step` alone: one
@@ -62,7 +62,7 @@ def _check_spaces(env: VectorEnv[Any, Any, Any]) -> None:
 
 
 def num_problems(env: VectorEnv[Any, Any, Any]) -> int | None:
-    """The number of problems of an environment; None if it does not report one, and draws problems itself."""
+    """The number of problems of an environment; None if it reports no number and draws problems itself."""
     size = getattr(env.unwrapped, "num_problems", None)
     return None if size is None else int(size)
 
@@ -77,7 +77,7 @@ class TokenInfo(VectorWrapper[Any, Any, Any, Any, Any]):
         self._masks: NDArray[np.int8] | None = None
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Reset all rows, or those of `reset_mask`.
+        """Reset all rows, or the rows in `reset_mask`.
 
         The option `problems` is passed on if the environment has `num_problems`; otherwise problems can't be chosen.
         """

@@ -1,8 +1,8 @@
 """Search: several completions, or a tree of them, for each answer that is given.
 
-A search chooses among its tries by a guide. Most guides know no more than the policy did: its own probabilities, a vote
-of the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; its results show what
-could be found, as pass@k does, and are no accuracy.
+A search chooses among its tries by a guide. Most guides know no more than the policy: the policy's own probabilities, a vote of
+the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; its results show what could
+be found, as pass@k does, and are not an accuracy.
 
 `agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates the results of a search.
 

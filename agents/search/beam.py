@@ -31,7 +31,7 @@ class _Prefix:
 
 @dataclass
 class _Beams:
-    """A search on its way."""
+    """A running search."""
 
     live: list[_Prefix]
     ended: list[_Prefix] = field(default_factory=list)
@@ -42,8 +42,8 @@ class _Beams:
 class Beam:
     """Keeps the likeliest prefixes of each length, and chooses the likeliest completion among those that ended.
 
-    It is guided by the policy's own probabilities, at its temperature (1 for a greedy policy). With a beam as wide as there are
-    prefixes, the result is the likeliest completion; with a width of 1, the greedy one. Nothing is drawn.
+    It is guided by the policy's own probabilities, at its temperature (1 for a greedy policy). If the beam is as wide as there
+    are prefixes, the result is the likeliest completion; with a width of 1, it is the greedy completion. Nothing is drawn.
 
     Raises:
         InvalidArgumentError: If the width is less than 1, or the exponent is not from 0 to 1.
@@ -53,7 +53,7 @@ class Beam:
     """Number of prefixes kept."""
     length_exponent: Annotated[float, Between(0, 1)] = 0.0
     """Power of the number of tokens by which log-probabilities are divided when completions are compared: 0 compares
-    probabilities, which favours short ones; 1 the mean over tokens."""
+    probabilities, which favours short completions; 1 compares the mean over tokens."""
 
     oracle: ClassVar[bool] = False
     draws: ClassVar[bool] = False
@@ -88,7 +88,7 @@ class Beam:
         return prefix.logprob / float(len(prefix.tokens) ** self.length_exponent)
 
     def _grow(self, beams: _Beams, streams: rlvr_envs.TokenStreams, policy: TrainablePolicy) -> None:
-        """Append a token to the live prefixes, and keep the likeliest."""
+        """Append a token to the live prefixes, and keep the likeliest of them."""
         live = beams.live
         _place(streams, [prefix.state for prefix in live])
         masks = streams.legal_masks()

@@ -1,6 +1,7 @@
 """Best of n: sample n completions and choose one.
 
-By a reward model as in Stiennon et al. 2020 (arXiv:2009.01325), by a vote as in Wang et al. 2022 (arXiv:2203.11171).
+The choice is made by a reward model, as in Stiennon et al. 2020 (arXiv:2009.01325), or by a vote, as in Wang et al. 2022
+(arXiv:2203.11171).
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ from verifiers import AtLeast, InvalidArgumentError, check_types
 
 @dataclass(frozen=True)
 class BestOfN:
-    """Samples n completions and chooses the one that the guide scores highest, the first of equals.
+    """Samples n completions and chooses the one that the guide scores highest, the first if several are equal.
 
-    With the guide `"majority"` that is a vote (self-consistency), with a reward model the usual best of n.
+    With the guide `"majority"` this is a vote (self-consistency); with a reward model, it is the usual best of n.
 
     Raises:
         InvalidArgumentError: If n is less than 1, or the guide is invalid.
@@ -51,7 +52,7 @@ class BestOfN:
     def find(
         self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
     ) -> Iterator[tuple[int, SearchResult]]:
-        """Sample n completions for each of some episodes, and yield the one chosen.
+        """Sample n completions for each of some episodes, and yield the chosen completion.
 
         Raises:
             InvalidArgumentError: If the policy is greedy, so that all n would be equal, or the guide breaks.

@@ -2,10 +2,10 @@
 
 | guide | score of an episode |
 |---|---|
-| `"oracle"` | what the environment pays for it, by the verifier that scores the result in the end |
+| `"oracle"` | the environment's reward for it, by the verifier that scores the result in the end |
 | `"likelihood"` | the sum of the log-probabilities of the policy's tokens |
 | `"majority"` | the number of episodes with the same answer, as the environment's verifier compares answers with each other |
-| a verifier | its score of the completion, such as that of a reward model |
+| a verifier | the verifier's score of the completion, such as a reward model's |
 """
 
 from __future__ import annotations
@@ -69,7 +69,8 @@ def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list
     """The guide's score of each episode; all of them answer one problem, and started alike.
 
     Raises:
-        InvalidArgumentError: If the guide is a verifier that broke on all of them, as one does that needs the reference answer.
+        InvalidArgumentError: If the guide is a verifier that broke on all episodes, such as one that needs the reference
+            answer.
     """
     if guide == "oracle":
         return [-math.inf if episode.errored else episode.score for episode in episodes]

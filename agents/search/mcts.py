@@ -7,12 +7,13 @@ tried that has the largest
 
 where N counts visits, Q is the mean of their scores, and P are the policy's probabilities. When a token is tried for the first
 time, the policy goes on to the end of the episode, and the guide's score of that episode is passed up to the root. There is no
-value network: the rest of the episode stands in for it, as in Coulom 2006.
+value network: the rest of the episode takes its place, as in Coulom 2006.
 
 Departures from the paper: Q is scaled to 0 to 1 by the least and greatest score so far (as in MuZero, arXiv:1911.08265,
 equation 5), so that c fits any rewards; the Q of a token not yet tried is its parent's mean. Several tokens are tried at once:
-those under way count as visits with the least score so far ("virtual loss", Chaslot et al. 2008), so that the next choose
-others. Environments are deterministic, so that the result is the best episode that was tried, not the most visited one.
+tokens that are being tried count as visits with the least score so far ("virtual loss", Chaslot et al. 2008), so that the next
+simulations choose other tokens. Environments are deterministic, so that the result is the best episode that was tried, not the
+most visited one.
 """
 
 from __future__ import annotations
@@ -54,9 +55,9 @@ class MCTS:
     batch: Annotated[int, AtLeast(1)] = 8
     """Number of simulations under way at once."""
     exploration: Annotated[float, AtLeast(0)] = 1.25
-    """The factor c."""
+    """The factor c of the exploration term."""
     children: Annotated[int, AtLeast(1)] = 16
-    """Number of tokens that are considered after each prefix: the likeliest."""
+    """Number of tokens, the likeliest ones, that are considered after each prefix."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -98,9 +99,9 @@ class _Edge:
     prior: float
     visits: int = 0
     total: float = 0.0
-    """The sum of the scores of its visits."""
+    """The sum of the scores of the token's visits."""
     pending: int = 0
-    """Number of simulations on their way through it."""
+    """Number of unfinished simulations that pass through the token."""
     child: _Node | None = None
     final: float | None = None
     """The score, if the token ends the episode."""
@@ -112,15 +113,15 @@ class _Node:
 
     state: rlvr_envs.StreamState
     tokens: tuple[int, ...]
-    """The policy's own, since the start of the search."""
+    """The policy's own tokens since the start of the search."""
     earned: float
-    """The environment's rewards for them before the end."""
+    """The environment's rewards for these tokens before the episode's end."""
     above: _Edge | None
     edges: list[_Edge] = field(default_factory=list)
 
 
 class _Tree:
-    """One search on its way."""
+    """One running search."""
 
     def __init__(
         self,
@@ -189,7 +190,7 @@ class _Tree:
     # Trying
 
     def _try(self, edges: Sequence[_Edge]) -> list[float]:
-        """Score an episode that goes on with each of some tokens, and after it as the policy chooses."""
+        """For each of some tokens, score an episode that continues with the token, and then as the policy chooses."""
         seeds = [self._next_seed() for _ in edges]
         scripts = {seed: [edge.token] for seed, edge in zip(seeds, edges, strict=True)}
         episodes = [
@@ -245,7 +246,7 @@ class _Tree:
         self._expand([edge.child for edge in edges if edge.child is not None])
 
     def _expand(self, nodes: Sequence[_Node]) -> None:
-        """Give nodes an edge for each of the likeliest next tokens, with the policy's probabilities among these."""
+        """Give nodes an edge for each of the likeliest next tokens, with the policy's probabilities normalised over these."""
         streams = self._streams
         for row, node in enumerate(nodes):
             streams.set_state(row, node.state)

@@ -22,10 +22,10 @@ _TOKENS_AT_ONCE = 2**15
 
 
 def rating_policy(policy: Policy) -> TrainablePolicy:
-    """The policy that rates tokens: the same at temperature 1 if it is greedy, since a greedy one rates one token alone.
+    """The policy that rates tokens: a greedy policy at temperature 1, since at 0 it would rate only one token.
 
     Raises:
-        InvalidArgumentError: If the policy samples only and gives no probabilities, as an engine such as vLLM does.
+        InvalidArgumentError: If the policy only samples and gives no probabilities, like an engine such as vLLM.
     """
     rated: Any = policy
     if not hasattr(rated, "distributions"):
@@ -46,7 +46,7 @@ def next_logprobs(
     Args:
         policy: The policy that rates tokens, at its temperature.
         prefixes: n prefixes, each i32[l].
-        legal: i8[n v], the legal next tokens; None if any is.
+        legal: i8[n v], the legal next tokens; None if every token is legal.
     """
     results = np.empty((len(prefixes), policy.vocab_size))
     by_length: defaultdict[int, list[int]] = defaultdict(list)
@@ -66,7 +66,7 @@ def next_logprobs(
 
 
 class Scripted:
-    """A policy that plays given tokens first, one at a time, and then leaves the choice to another.
+    """A policy that plays given tokens first, one at a time, and then leaves the choice to another policy.
 
     Args:
         scripts: The tokens of each episode, by its seed.
@@ -81,7 +81,7 @@ class Scripted:
         self._rest: dict[int, list[int]] = {}
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, with the seeds u64[r] that their scripts have; others are new contexts."""
+        """Announce new episodes in some rows, with the seeds u64[r] of their scripts; other seeds are of new contexts."""
         for row, seed in zip(rows.tolist(), seeds.tolist(), strict=True):
             if seed in self._scripts:
                 self._rest[row] = list(self._scripts[seed])
@@ -114,6 +114,6 @@ class Scripted:
 
 
 def played(env: VectorEnv[Any, Any, Any], episode: Episode, tokens: Sequence[int]) -> Trajectory:
-    """The episode in which the policy's tokens are those given, judged by the environment."""
+    """The episode in which the given tokens are the policy's, judged by the environment."""
     (trajectory,) = rollout(env, Scripted({episode.seed: tokens}), [episode])
     return trajectory

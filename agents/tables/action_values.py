@@ -23,16 +23,16 @@ class ActionValueConfig(TabularConfig):
     step_size: Annotated[float, Between(0, 1, open_low=True)] = 0.1
     """Step size α of the first update of an action in a state."""
     step_decay: Annotated[float, Between(0, 1)] = 0.0
-    """Exponent w with which the n-th update of an action in a state has step size α / n^w; 0 keeps it constant. With one above
-    0.5 and up to 1, steps meet the conditions of Robbins and Monro (1951), and action values can settle."""
+    """Exponent w with which the n-th update of an action in a state has step size α / n^w; 0 keeps the step size constant. With
+    an exponent above 0.5 and up to 1, steps meet the conditions of Robbins and Monro (1951), and action values can settle."""
     epsilon: Annotated[float, Between(0, 1)] = 0.1
-    """Probability ε to explore, by an action drawn uniformly."""
+    """Probability ε of exploring, by an action drawn uniformly."""
     epsilon_end: Annotated[float | None, Between(0, 1)] = None
-    """Probability to explore after `epsilon_steps` training steps, reached linearly; None keeps it constant."""
+    """Probability of exploring after `epsilon_steps` training steps, reached linearly; None keeps the probability constant."""
     epsilon_steps: Annotated[int, AtLeast(1)] = 1000
-    """Number of training steps over which the probability to explore goes to `epsilon_end`."""
+    """Number of training steps over which the probability of exploring goes to `epsilon_end`."""
     initial_value: Annotated[float, FINITE] = 0.0
-    """Value of every action at the start; above all returns it makes an agent try everything (Sutton & Barto 2018,
+    """Value of every action at the start; a value above all returns makes an agent try every action (Sutton & Barto 2018,
     section 2.6)."""
 
     def check_effects(self) -> None:
@@ -62,14 +62,14 @@ class ActionValueAgent(TabularAgent):
         """i64[s a], number of updates of each value."""
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Explore with probability ε, or choose among the best at random."""
+        """Explore with probability ε, or choose among the best actions at random."""
         if rng.random() < self.epsilon():
             return int(rng.integers(self.num_actions))
         values = self.acting_values(state)
         return int(rng.choice(np.flatnonzero(values == values.max())))
 
     def epsilon(self) -> float:
-        """The probability to explore at this training step."""
+        """The probability of exploring at this training step."""
         config = self.config
         if config.epsilon_end is None:
             return config.epsilon
@@ -82,7 +82,7 @@ class ActionValueAgent(TabularAgent):
         return row
 
     def probabilities(self, state: int, epsilon: float) -> NDArray[np.float64]:
-        """The probability f64[a] of each action of an ε-greedy policy, which shares among the best."""
+        """The probability f64[a] of each action of an ε-greedy policy that chooses at random among the best."""
         values = self.acting_values(state)
         best = values == values.max()
         probabilities: NDArray[np.float64] = epsilon / self.num_actions + (1 - epsilon) * best / best.sum()
@@ -97,13 +97,13 @@ class ActionValueAgent(TabularAgent):
         self.update_table(self.values, state, action, target)
 
     def update_table(self, table: NDArray[np.float64], state: int, action: int, target: float) -> None:
-        """Update one of several tables, counting the update."""
+        """Update one of several tables, and count the update."""
         self.counts[state, action] += 1
         rate = self.config.step_size / float(self.counts[state, action]) ** self.config.step_decay
         table[state, action] += rate * (target - table[state, action])
 
     def observe(self, transition: Transition) -> None:
-        """Learn nothing on the way, unless a subclass does."""
+        """Learn nothing from a single transition; a subclass may."""
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """Values and counts."""

@@ -66,8 +66,8 @@ class TabularConfig:
     """
 
     episodes_per_step: Annotated[int, AtLeast(1)] = 10
-    """Number of episodes of one training step, whose metrics are logged together; the agent learns from each transition, or
-    at the end of each episode, whatever this is."""
+    """Number of episodes of one training step, whose metrics are logged together. The agent learns from each transition, or at
+    the end of each episode, whatever this number is."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the problems and of the agent's choices."""
 
@@ -78,7 +78,7 @@ class TabularConfig:
         """Reject settings without effect; called before learning begins, so that every saved agent can be loaded.
 
         Raises:
-            InvalidArgumentError: If there is one; the message names it.
+            InvalidArgumentError: If there is such a setting; the message names it.
         """
 
 
@@ -88,7 +88,7 @@ class TabularAgent(abc.ABC):
     A subclass defines `name`, `choose`, `acting_values`, `observe` and `tables`; everything else is implemented here.
 
     Args:
-        env: The environment to learn in, or one with the same spaces, which are `Discrete`.
+        env: The environment to learn in, or one with the same spaces; these must be `Discrete`.
         config: The agent's settings, an instance of its own config class; its defaults if None.
 
     Raises:
@@ -148,11 +148,11 @@ class TabularAgent(abc.ABC):
     # Acting and learning
 
     def greedy_action(self, state: int) -> int:
-        """The best action in a state as far as the agent knows, the first of several."""
+        """The best action in a state as far as the agent knows; the first if there are several."""
         return int(self.acting_values(state).argmax())
 
     def act(self, state: int, *, greedy: bool = False) -> int:
-        """Choose an action as when learning, or the best one as far as the agent knows.
+        """Choose an action as in learning, or the best action as far as the agent knows.
 
         A plain Gymnasium loop:
 
@@ -180,14 +180,14 @@ class TabularAgent(abc.ABC):
         Args:
             env: The environment to learn in.
             steps: Number of the last step; each has `episodes_per_step` episodes.
-            tokens: Number of actions after which learning ends, with the step that reaches it, even before `steps`.
+            tokens: Number of actions after which learning ends, even before `steps`; the step that reaches it is completed.
             run: The run that records metrics and checkpoints.
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step with its number, from 1, and its metrics.
 
         Raises:
-            InvalidArgumentError: If the agent can't learn in the environment, it has other spaces than the agent, a number is
-                negative, or a setting has no effect.
+            InvalidArgumentError: If the agent can't learn in the environment, if the environment has other spaces than the
+                agent, if a number is negative, or if a setting has no effect.
         """
         check_numbers(steps=steps, tokens=tokens, checkpoint_every=checkpoint_every)
         self.config.check_effects()
@@ -210,7 +210,7 @@ class TabularAgent(abc.ABC):
         keep()
 
     def _train_step(self, env: Environment, run: Run | None) -> dict[str, float]:
-        # An interrupt waits until the step is complete, so that a checkpoint is never one of half a step.
+        # An interrupt waits until the step is complete, so that no checkpoint contains half a step.
         with interrupts_deferred():
             metrics = self._learn_episodes(env)
             if run is not None:
@@ -239,7 +239,7 @@ class TabularAgent(abc.ABC):
     def _episode(
         self, env: Environment, rng: np.random.Generator, seed: int | None
     ) -> Iterator[tuple[Transition, Mapping[str, Any]]]:
-        """Play an episode and learn from it on the way."""
+        """Play an episode, and learn from it while it is played."""
         state = int(env.reset(seed=seed)[0])
         self.begin_episode(state)
         for transition, info in _transitions(env, state, lambda state: self.choose(state, rng)):
@@ -262,12 +262,13 @@ class TabularAgent(abc.ABC):
         """Evaluate the agent without learning; its score is the mean return.
 
         Args:
-            env: The environment. One with `num_problems` plays its first problems, any other draws each from a seed.
+            env: The environment. An environment with `num_problems` plays its first problems; any other draws each problem from
+                a seed.
             problems: Number of problems; None for all, if the environment has `num_problems`.
             samples: Number of episodes of each problem.
-            greedy: Whether to choose the best actions as far as known, rather than as when learning.
+            greedy: Whether to choose the best actions as far as the agent knows, instead of acting as in learning.
             seed: Seed of drawn problems and of the agent's choices; None uses the seed of its settings.
-            record: Record to which each sample is written; those of a resumed record are not repeated.
+            record: Record to which each sample is written; the samples of a resumed record are not repeated.
             on_sample: Called with each sample.
 
         Raises:
@@ -333,7 +334,7 @@ class TabularAgent(abc.ABC):
 
         Raises:
             CheckpointError: If the folder holds no checkpoint, or one of another agent; the agent is then unchanged.
-            InvalidArgumentError: If it is of an environment with other spaces; the agent is then unchanged.
+            InvalidArgumentError: If the checkpoint is of an environment with other spaces; the agent is then unchanged.
         """
         folder = Path(folder)
         recover(folder)
@@ -387,14 +388,14 @@ def tables_fingerprint(tables: Mapping[str, NDArray[Any]]) -> str:
 
 
 def table_shape(env: Environment, name: str) -> tuple[int, int]:
-    """The numbers of observations and actions of an environment in which they are numbered from 0.
+    """The numbers of observations and actions of an environment in which both are numbered from 0.
 
     Args:
         env: The environment.
         name: Name of the agent, for the error.
 
     Raises:
-        InvalidArgumentError: If they are not.
+        InvalidArgumentError: If either is not numbered from 0.
     """
     if not isinstance(env, gymnasium.Env):
         raise InvalidArgumentError(
@@ -415,7 +416,7 @@ def table_shape(env: Environment, name: str) -> tuple[int, int]:
 
 
 def _size(space: spaces.Space[Any]) -> int | None:
-    """The number of elements of a space that numbers them from 0; None for any other."""
+    """The number of elements of a space that numbers them from 0; None for any other space."""
     return int(space.n) if isinstance(space, spaces.Discrete) and space.start == 0 else None
 
 

@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError
 
 
 class BanditAgent(TabularAgent):
-    """An agent whose actions earn a reward and change nothing else; with several observations, each is a bandit of its own.
+    """An agent for actions that earn a reward and change nothing else; each observation is a bandit of its own.
 
     A subclass defines `name` and `choose`, and may learn more than counts and means.
     """
@@ -47,7 +47,7 @@ class BanditAgent(TabularAgent):
         return {"counts": self.counts, "means": self.means}
 
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Refuse a process whose episodes go on after an action, if that is known before one is played."""
+        """Refuse a process whose episodes go on after an action, if that is known before an episode is played."""
         world = env.unwrapped
         if isinstance(world, rlvr_envs.StateEnv) and world.max_steps > 1 and not world.process.one_action:
             pulls = getattr(world.dataset, "pulls", None)

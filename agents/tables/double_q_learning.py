@@ -6,7 +6,7 @@ tables that learn from different transitions, one can choose the best action, an
     Q1(s, a) ← Q1(s, a) + α (r + γ Q2(s', argmax_b Q1(s', b)) - Q1(s, a))    (6.10)
 
 or the same with the tables exchanged, each for half of the transitions. The estimate is then never too high on average, but it
-may be too low. Actions are chosen by the mean of both.
+may be too low. Actions are chosen by the mean of both tables.
 
 A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
 where it was cut off.
@@ -55,7 +55,7 @@ class DoubleQLearning(ActionValueAgent):
         self.update_table(learning, transition.state, transition.action, self.target(transition, learning, judging))
 
     def target(self, transition: Transition, learning: NDArray[np.float64], judging: NDArray[np.float64]) -> float:
-        """R + γ Q2(s', argmax_b Q1(s', b)), without the latter if the episode terminated."""
+        """R + γ Q2(s', argmax_b Q1(s', b)), without the second term if the episode terminated."""
         if transition.terminated:
             return transition.reward
         best = int(learning[transition.next_state].argmax())

@@ -1,7 +1,7 @@
 """ε-greedy action values (Sutton & Barto 2018, sections 2.2 to 2.4).
 
 The mean of the rewards that each action has earned estimates its value. With probability ε_t an action is drawn uniformly,
-else the one with the highest mean is chosen:
+otherwise the action with the highest mean is chosen:
 
     A_t = argmax_a Q_t(a)  with probability 1 - ε_t,  else uniform over the k actions
 
@@ -32,26 +32,26 @@ class EpsilonGreedyConfig(TabularConfig):
     """Settings of ε-greedy action values."""
 
     epsilon: Annotated[float, Between(0, 1)] = 0.1
-    """Probability to explore."""
+    """Probability of exploring."""
     decay: Annotated[float | None, Above(0, infinite=True)] = None
-    """Number c with which the probability to explore falls to c / t at the t-th choice; None keeps it constant."""
+    """Number c, for a probability of exploring that falls to c / t at the t-th choice; None keeps the probability constant."""
 
 
 class EpsilonGreedy(BanditAgent):
-    """Chooses the action with the highest mean reward, or with probability ε any."""
+    """Chooses the action with the highest mean reward, or, with probability ε, any action."""
 
     name = "epsilon-greedy"
     config: EpsilonGreedyConfig
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Explore with probability ε, or choose among the best."""
+        """Explore with probability ε, or choose among the best actions."""
         if rng.random() < self.epsilon(state):
             return int(rng.integers(self.num_actions))
         means = self.means[state]
         return int(rng.choice(np.flatnonzero(means == means.max())))
 
     def epsilon(self, state: int) -> float:
-        """The probability to explore at the next choice in a state."""
+        """The probability of exploring at the next choice in a state."""
         if self.config.decay is None:
             return self.config.epsilon
         return min(self.config.epsilon, self.config.decay / (int(self.counts[state].sum()) + 1))

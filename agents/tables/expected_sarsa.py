@@ -27,11 +27,12 @@ class ExpectedSARSAConfig(ActionValueConfig):
     """Settings of expected SARSA."""
 
     target_epsilon: Annotated[float | None, Between(0, 1)] = None
-    """Probability to explore of the policy whose values are learned; None for the one that chooses the actions."""
+    """Probability of exploring in the policy whose values are learned; None learns the values of the policy that chooses the
+    actions."""
 
 
 class ExpectedSARSA(ActionValueAgent):
-    """Action values of an ε-greedy policy, by the mean over its next actions."""
+    """Action values of an ε-greedy policy, learned by the mean over its next actions."""
 
     name = "expected-sarsa"
     config: ExpectedSARSAConfig
@@ -41,7 +42,7 @@ class ExpectedSARSA(ActionValueAgent):
         self.move_towards(transition.state, transition.action, self.target(transition))
 
     def target(self, transition: Transition) -> float:
-        """R + γ Σ_b π(b|s') Q(s', b), without the latter if the episode terminated."""
+        """R + γ Σ_b π(b|s') Q(s', b), without the second term if the episode terminated."""
         if transition.terminated:
             return transition.reward
         own = self.config.target_epsilon

@@ -11,8 +11,8 @@ After action A_t earned R_t, with the mean B_t of the rewards before t as the ba
 In expectation over A_t and R_t this is α times the gradient of the expected reward Σ_a π(a) q(a), whatever the baseline, as
 long as it does not depend on A_t: REINFORCE with one step (Williams 1992), in its smallest case.
 
-As in the book, the baseline leaves out the current reward. At the first choice it is that reward, so the choice changes
-nothing.
+As in the book, the baseline leaves out the current reward. At the first choice the baseline is the current reward, so this
+choice changes nothing.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class GradientBandit(BanditAgent):
         return int(rng.choice(self.num_actions, p=rlvr_envs.exact.softmax_policy(self.preferences[state])))
 
     def observe(self, transition: Transition) -> None:
-        """Step along the estimated gradient (2.12), then count the reward into the baseline."""
+        """Step along the estimated gradient (2.12), then add the reward to the baseline."""
         state, action, reward = transition[:3]
         step = self.config.step_size * (reward - self._baseline(state, reward))
         policy = rlvr_envs.exact.softmax_policy(self.preferences[state])
@@ -65,7 +65,7 @@ class GradientBandit(BanditAgent):
         self.preferences[state, action] += step
 
     def _baseline(self, state: int, reward: float) -> float:
-        """The mean of the rewards before this one; the reward itself if there are none."""
+        """The mean of the rewards before this one; the reward itself if there are no earlier rewards."""
         if not self.config.baseline:
             return 0.0
         counts = self.counts[state]

@@ -7,10 +7,10 @@ the action has earned estimates θ_a, and the action whose mean could still be t
 
     A_t = argmax_a  θ_a · x + α sqrt(xᵀ A_a⁻¹ x)
 
-The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`); without any,
-each state has a separate one, and contexts share nothing.
+The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`); without
+features, each state has a separate feature, and contexts share nothing.
 
-The paper has λ = 1, and breaks ties at random; here they go to the first action.
+The paper has λ = 1, and breaks ties at random; here the first action is chosen.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LinUCB(BanditAgent):
         return bounds
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound, the first of several; nothing is random."""
+        """The action with the highest bound, the first if there are several; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def acting_values(self, state: int) -> NDArray[np.float64]:
@@ -87,7 +87,7 @@ class LinUCB(BanditAgent):
 
 
 def _features(env: gymnasium.Env[Any, Any], states: int) -> NDArray[np.float64]:
-    """The features of each state f64[s d]: the environment's, or one of its own for each state."""
+    """The features of each state f64[s d]: those of the environment, or a separate feature for each state."""
     given = getattr(env.unwrapped, "features", None)
     if given is None:
         return np.eye(states)

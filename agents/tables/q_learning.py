@@ -26,7 +26,7 @@ class QLearningConfig(ActionValueConfig):
 
 
 class QLearning(ActionValueAgent):
-    """Action values of the best policy, learned from any."""
+    """Action values of the best policy, learned from the actions of any policy."""
 
     name = "q-learning"
     config: QLearningConfig
@@ -36,7 +36,7 @@ class QLearning(ActionValueAgent):
         self.move_towards(transition.state, transition.action, self.target(transition))
 
     def target(self, transition: Transition) -> float:
-        """R + γ max_b Q(s', b), without the latter if the episode terminated."""
+        """R + γ max_b Q(s', b), without the second term if the episode terminated."""
         if transition.terminated:
             return transition.reward
         return transition.reward + self.config.gamma * float(self.values[transition.next_state].max())

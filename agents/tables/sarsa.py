@@ -37,7 +37,7 @@ class SARSAConfig(ActionValueConfig):
 
 
 class SARSA(ActionValueAgent):
-    """Action values of the policy that acts, by the next n rewards and the value of the action after them."""
+    """Action values of the policy that acts, learned from the next n rewards and the value of the action after them."""
 
     name = "sarsa"
     config: SARSAConfig
@@ -51,7 +51,7 @@ class SARSA(ActionValueAgent):
         self._waiting.clear()
 
     def observe(self, transition: Transition) -> None:
-        """Complete the target of the action n steps ago by the value of this one, which was chosen before that update."""
+        """Complete the target of the action n steps ago by the value of this action, which was chosen before that update."""
         if len(self._waiting) == self.config.steps_ahead:
             self._learn(float(self.values[transition.state, transition.action]))
         self._waiting.append(transition)
@@ -64,14 +64,14 @@ class SARSA(ActionValueAgent):
             self._learn(value)
 
     def _learn(self, value: float) -> None:
-        """Learn from the oldest transition, given the value of the state after the waiting ones."""
+        """Learn from the oldest transition, given the value of the state after the waiting transitions."""
         target = discounted(self._waiting, self.config.gamma, value)
         oldest = self._waiting.pop(0)
         self.move_towards(oldest.state, oldest.action, target)
 
 
 def discounted(transitions: Sequence[Transition], gamma: float, value: float) -> float:
-    """r_1 + γ r_2 + ... + γ^n v: the return of some transitions in a row, after which a value follows."""
+    """r_1 + γ r_2 + ... + γ^n v: the return of consecutive transitions, followed by a state of value v."""
     for transition in reversed(transitions):
         value = transition.reward + gamma * value
     return value

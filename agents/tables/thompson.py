@@ -6,8 +6,8 @@ posterior, and the action with the highest draw is chosen.
     rewards 0 and 1:    θ_a ~ Beta(1 + S_a, 1 + n_a - S_a)                       uniform prior; S_a is the number of 1s
     normal rewards:     θ_a ~ N(m_a, v_a),  1/v_a = 1/τ² + n_a/σ²,  m_a = v_a n_a Q(a) / σ²      prior N(0, τ²), noise σ
 
-For rewards 0 and 1 its regret reaches the lower bound of Lai and Robbins 1985 for every consistent agent (Kaufmann, Korda
-and Munos 2012, arXiv:1205.4217), so that it grows asymptotically as
+For rewards 0 and 1 the regret reaches the lower bound that Lai and Robbins 1985 prove for every consistent agent (Kaufmann,
+Korda and Munos 2012, arXiv:1205.4217), so that it grows asymptotically as
 
     E[R_n] ~ ln n Σ_a Δ_a / KL(q_a, q_*),    KL(p, q) = p ln(p/q) + (1-p) ln((1-p)/(1-q))
 
@@ -38,7 +38,7 @@ class ThompsonConfig(TabularConfig):
     noise: Annotated[float, Above(0)] = 1.0
     """Standard deviation σ of normal rewards."""
     prior_std: Annotated[float, Above(0)] = 1.0
-    """Standard deviation τ of the means of normal rewards before any is seen."""
+    """Standard deviation τ of the means of normal rewards before any reward is seen."""
 
     def check_effects(self) -> None:
         """Reject settings of normal rewards if rewards are 0 and 1."""
@@ -53,7 +53,7 @@ class Thompson(BanditAgent):
     config: ThompsonConfig
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Draw a mean for each action, and choose the action with the highest."""
+        """Draw a mean for each action, and choose the action with the highest draw."""
         counts, means = self.counts[state], self.means[state]
         if self.config.rewards == "bernoulli":
             successes = counts * means

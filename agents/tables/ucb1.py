@@ -9,8 +9,8 @@ rewards in [0, 1] theorem 1 bounds the expected regret after n choices, with the
 
     E[R_n] ≤ 8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a
 
-For rewards of another range b - a, c = 2 (b - a)² keeps the proof; for noise that is normal with standard deviation σ,
-c = 8 σ² does (a normal variable is σ-sub-Gaussian, one in [0, 1] is 1/2-sub-Gaussian). Sutton & Barto 2018 (2.10) writes the
+For rewards of another range b - a, the proof holds with c = 2 (b - a)²; for normal noise with standard deviation σ, it holds
+with c = 8 σ² (a normal variable is σ-sub-Gaussian, one in [0, 1] is 1/2-sub-Gaussian). Sutton & Barto 2018 (2.10) writes the
 same with sqrt(c) as the factor.
 """
 
@@ -36,13 +36,13 @@ class UCB1Config(TabularConfig):
 
 
 class UCB1(BanditAgent):
-    """The action with the highest upper confidence bound."""
+    """Chooses the action with the highest upper confidence bound."""
 
     name = "ucb1"
     config: UCB1Config
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound, the first of several; nothing is random."""
+        """The action with the highest bound, the first if there are several; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def bounds(self, state: int) -> NDArray[np.float64]:

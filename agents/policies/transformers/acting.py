@@ -84,7 +84,7 @@ class Actor:
         length = observation["length"].reshape(-1).astype(np.int64)
         self._lm.check_context(tokens.shape[1])
         self._rows.fit(*tokens.shape)
-        if self._acted_with != self._lm.weights_version():  # through whichever policy
+        if self._acted_with != self._lm.weights_version():  # changed through any policy
             self.forget()
         asked = (length > 0) if asked is None else asked & (length > 0)
         legal = None if action_mask is None else self._legal_tokens(np.atleast_2d(action_mask), asked)
@@ -159,7 +159,7 @@ class Actor:
         return held
 
     def _keep(self, kept: NDArray[np.bool_]) -> None:
-        """Drop all other slots of the cache."""
+        """Drop the slots of the cache that are not kept."""
         self._cache.keep([slot for slot, keep in enumerate(kept) if keep])
         self._slots = [row for row, keep in zip(self._slots, kept, strict=True) if keep]
 
@@ -246,7 +246,7 @@ class Actor:
     def _sampled(self, logits: Tensor, legal: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Tokens i64[r] selected by numbers u f64[r], their log-probabilities f32[r], and the candidates bool[r v].
 
-        The last is None if all legal tokens are candidates.
+        Instead of the candidates, None is returned if all legal tokens are candidates.
         """
         config, kept = self._config, None
         logprobs = scaled_logprobs(logits, config.temperature, legal)
@@ -283,7 +283,7 @@ def _distinct(prefixes: Sequence[NDArray[np.int64]]) -> tuple[list[Tensor], Tens
 
 
 def _chunks(prompts: Sequence[Tensor]) -> Iterator[range]:
-    """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single one."""
+    """Consecutive prompts whose padded tokens are at most `_PROMPT_TOKENS_AT_ONCE`, or a single longer prompt."""
     start, width = 0, 0
     for number, prompt in enumerate(prompts):
         width = max(width, len(prompt))

@@ -24,18 +24,20 @@ class PolicyConfig:
     log-probabilities are NaN)."""
     top_k: Annotated[int | None, AtLeast(1)] = None
     """Number of likeliest tokens to sample from; None samples from all. Log-probabilities are stored and trained under the
-    restricted distribution, and its tokens are stored with each token; the same holds for `top_p` and `min_p`."""
+    restricted distribution, and the tokens that it leaves are stored with each token; the same holds for `top_p` and
+    `min_p`."""
     top_p: Annotated[float, Between(0, 1, open_low=True)] = 1.0
     """Total probability of the likeliest tokens to sample from (nucleus sampling)."""
     min_p: Annotated[float, Between(0, 1)] = 0.0
     """Smallest probability of the tokens to sample from, relative to that of the likeliest token."""
     vocab_size: Annotated[int | None, AtLeast(1)] = None
-    """Number of tokens to choose from, the first ones of the model's vocabulary; None uses all of them."""
+    """Number of tokens to choose from, from the first of the model's vocabulary on; None uses the whole vocabulary."""
     seed: int = 0
     """Seed for sampling episodes that were not announced by `begin`."""
     precision: Precision = "auto"
-    """Precision of matrix products; weights keep their own. `"auto"` is bfloat16 for float32 weights on a GPU that supports it,
-    and on a CPU with instructions for it if the model has at least 50 million; otherwise the weights' own precision."""
+    """Precision of matrix products; weights keep their own precision. `"auto"` is bfloat16 for float32 weights on a GPU that
+    supports it, and on a CPU with instructions for it if the model has at least 50 million weights; otherwise the weights' own
+    precision."""
     checkpointing: Checkpointing = "auto"
     """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
     free memory."""
@@ -47,9 +49,9 @@ class PolicyConfig:
     CPU. A rollout plays no more rows at once than fit; in other loops, further rows are computed from scratch at every
     token."""
     save_dtype: SaveDtype = "source"
-    """Type of the saved weights; `"source"` is the type of the loaded model, and the weights' own for a model made in memory.
-    A checkpoint also has the bits that this drops, so that training resumes exactly. Adapters keep the type in which they are
-    trained."""
+    """Type of the saved weights; `"source"` is the type of the loaded model, and the weights' own type for a model made in
+    memory. A checkpoint also has the bits that this type drops, so that training resumes exactly. Adapters keep the type in
+    which they are trained."""
     fast: bool = True
     """Whether to use optimisations. False disables them all, for comparison: no cache, no sharing of prompts, gradients by
     autograd alone, all logits at once. Results only differ by rounding."""

@@ -35,6 +35,6 @@ class HalfCopy:
 
     @torch.no_grad()
     def update(self) -> None:
-        """Convert the module's present weights."""
+        """Convert the module's current weights."""
         for half, weight in self._weights:
             half.copy_(weight)

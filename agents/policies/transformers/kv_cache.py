@@ -1,6 +1,6 @@
 """A KV cache for rows that start and end at different times.
 
-All rows end at the same column, so that one forward pass appends one token to each; columns before a row's first token are
+All rows end at the same column, so that one forward pass appends one token to each row; columns before a row's first token are
 padding, which the attention mask hides. Rows with the same prompt share its keys and values while this is faster; see
 `agents.policies.transformers.shared_prompt_cache`.
 """
@@ -28,9 +28,10 @@ class CacheKind(enum.Enum):
     MERGED = "merged"
     """Plain keys and values in every layer: rows can be dropped and added."""
     SELECTED = "selected"
-    """Keys and values, some of a sliding window: rows can be dropped, but all are recomputed when others start."""
+    """Keys and values, some of a sliding window: rows can be dropped, but all rows are recomputed when other rows start."""
     NONE = "none"
-    """No KV cache (recurrent and hybrid models, or none at all): the whole prefix is recomputed at every token."""
+    """No KV cache (recurrent and hybrid models, and models without any cache): the whole prefix is recomputed at every
+    token."""
 
 
 @torch.no_grad()
@@ -55,16 +56,16 @@ class Grouping(enum.Enum):
 
     NEVER = "never"
     IF_CHEAPER = "if cheaper"
-    """Until other rows are added or it becomes slower."""
+    """Stored once until other rows are added or this becomes slower."""
     ALWAYS = "always"
-    """Until other rows are added."""
+    """Stored once until other rows are added."""
 
 
 @torch.no_grad()
 def can_group(model: Any, kind: CacheKind) -> bool:
     """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and this needs more of them.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and grouping needs more of them.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False
@@ -87,14 +88,14 @@ class RowCache:
 
     Args:
         model: A `transformers` causal LM.
-        kind: What its cache supports; not `NONE`.
+        kind: The operations that the model's cache supports; not `NONE`.
         positions: Whether the model accepts position ids; see `takes_positions`.
         grouping: When common prompts are stored once.
     """
 
     def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
         self.model = model
-        """May be exchanged for one that computes the same."""
+        """The model; it may be replaced by one that computes the same."""
         self._kind = kind
         self._takes_positions = positions
         self._grouping = grouping
@@ -137,7 +138,7 @@ class RowCache:
         return logits[indices]
 
     def _start_groups(self, groups: list[int], prompts: list[int]) -> bool:
-        """Store each prompt once, if the grouping asks for it."""
+        """Store each prompt once if `grouping` requires it, and return whether it does."""
         if len(prompts) == len(groups):
             return False
         layers = self._cache.layers
@@ -150,7 +151,7 @@ class RowCache:
         return True
 
     def _pays(self, layout: GroupLayout, columns: int) -> bool:
-        """Whether to process the next token by groups with so many columns."""
+        """Whether to process the next token by groups with this number of columns."""
         if self._grouping is Grouping.IF_CHEAPER:
             return layout.pays(columns + layout.members)
         return self._grouping is Grouping.ALWAYS
@@ -224,7 +225,7 @@ class RowCache:
 
 
 def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
-    """Process whole prefixes i64[l_i] without padding, by equal lengths, and return the logits [r v] after each."""
+    """Process whole prefixes i64[l_i] without padding, grouped by length, and return the logits [r v] after each."""
     by_length: dict[int, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(row)

@@ -34,14 +34,14 @@ T = TypeVar("T")
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits processed at once in training or sampling; 64 MiB in float32, in several copies."""
 _HALF_ON_CPU = 50_000_000
-"""Least number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
+"""Smallest number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
 float32, whose results hardly differ between CPUs."""
 
 
 class LanguageModel:
     """A model with its vocabulary size, its precision, and the optimisations it supports.
 
-    Policies with the same weights at different temperatures share one, so that no trial is repeated.
+    Policies with the same weights at different temperatures share one `LanguageModel`, so that no trial is repeated.
 
     Args:
         module: Any `transformers` causal LM. It is put in evaluation mode.
@@ -66,7 +66,7 @@ class LanguageModel:
         self._weights = _versioned(module)
         self._half_copy: HalfCopy | None = None
         self._copied = -1
-        """The version of the weights in that copy."""
+        """The version of the weights in `_half_copy`."""
 
     def shard(self, sharding: Sharding) -> None:
         """Divide the weights among the ranks, which all call this.
@@ -76,23 +76,23 @@ class LanguageModel:
         """
         from agents.distributed.sharding import Division, ShardedModule
 
-        # Trials pass the model by itself, which afterwards only all ranks can do together.
+        # Trials run the model on this rank alone; afterwards only all ranks together can run it.
         _ = self.shares_prefixes, self.groups_rows, self.costs, self.logit_transform
         division = Division(layers_of(self.module), self.device, half=self.precision == "bfloat16", saved=True)
         self.sharded = ShardedModule(self.module, division, sharding)
         self._weights = _versioned(self.module)
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that passes the module, with its weights gathered if they are divided.
+        """Call a function that runs the module, with the module's weights gathered if they are divided.
 
         Returns:
-            Its result: a tensor, or a tuple of tensors and plain data.
+            The function's result: a tensor, or a tuple of tensors and plain data.
         """
         return function() if self.sharded is None else self.sharded.run(function)
 
     @property
     def device(self) -> torch.device:
-        """Where passes are computed."""
+        """The device on which passes are computed."""
         device: torch.device = self.module.device if self.sharded is None else self.sharded.device
         return device
 
@@ -103,7 +103,7 @@ class LanguageModel:
 
     @property
     def value_bytes(self) -> int:
-        """Size of an activation."""
+        """Size of an activation in bytes."""
         return 2 if self.is_half else 4
 
     def autocast(self) -> contextlib.AbstractContextManager[Any]:
@@ -113,10 +113,10 @@ class LanguageModel:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def check_context(self, width: int) -> None:
-        """Check that so many tokens fit into the model's context.
+        """Check that `width` tokens fit into the model's context.
 
         Raises:
-            InvalidArgumentError: If it does not.
+            InvalidArgumentError: If they do not.
         """
         check_context(width, self.context)
 
@@ -146,7 +146,7 @@ class LanguageModel:
 
     @property
     def _copies_matrices(self) -> bool:
-        """Whether matrices are converted on a CPU, and all changes of weights are seen."""
+        """Whether matrices are converted on a CPU, and all changes of weights are detected."""
         is_whole = self.sharded is None and len(self._weights) == len(list(self.module.parameters()))
         converts = self.precision == "bfloat16" and self.module.dtype is torch.float32
         return self._fast and is_whole and converts and self.module.device.type == "cpu"

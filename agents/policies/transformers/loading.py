@@ -45,7 +45,7 @@ from verifiers.hub import without_loading_bars
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
 ARCHITECTURE = "architecture.json"
-"""File with the attribute `architecture` of such a module, if it has one, from which it is built again."""
+"""File with such a module's attribute `architecture`, if it has one, from which the module is built again."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
@@ -100,14 +100,14 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
 
     Args:
         name: A folder with `config.json` and weights, or with an adapter, which is merged into its base; a GGUF file, which
-            becomes an ordinary model, or the folder of one; or a hub name.
-        dtype: As for `from_pretrained`; `"auto"` keeps the saved one, which with an adapter is its base's, and bfloat16
-            for a GGUF file with quantised weights.
-        base_model: Folder or hub name of the base of an adapter, if it is not where the adapter says.
+            becomes an ordinary model, or a folder with such a file; or a hub name.
+        dtype: As for `from_pretrained`; `"auto"` keeps the saved type, which for an adapter is its base's type, and for a GGUF
+            file with quantised weights is bfloat16.
+        base_model: Folder or hub name of the base of an adapter, if it is not in the place that the adapter names.
 
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
     """
     if is_adapter(name):
         return _with_adapter(Path(name), dtype, base_model)
@@ -135,7 +135,7 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
 
 
 def _of_files(name: str | Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
-    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights there."""
+    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights in the files."""
     saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
     loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     model, report = loaded
@@ -160,7 +160,7 @@ def _of_gguf(file: Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
 
 
 def _with_adapter(folder: Path, dtype: str, base_model: str | Path | None) -> Any:
-    """The base of a saved adapter with the adapter, merged in float32 before anything is rounded."""
+    """The base of a saved adapter, with the adapter merged into it in float32 before anything is rounded."""
     base = base_model or adapter_base(folder)
     with base_reported(folder, base):
         model = load_model(base, dtype="float32")
@@ -195,7 +195,8 @@ def save_model(
         folder: Folder to write to.
         model: The model.
         tokenizer: The tokenizer; None saves none.
-        dtype: Type of the saved weights of a `transformers` model; None for the model's own. An adapter keeps its own.
+        dtype: Type of the saved weights of a `transformers` model; None for the model's own type. An adapter keeps its own
+            type.
 
     Returns:
         The bits that rounding to `dtype` dropped, for `rounding.restored`, by the names of the model's weights.
@@ -238,9 +239,9 @@ def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Map
 
 @contextlib.contextmanager
 def _written_here(model: Any) -> Iterator[None]:
-    """Within the block the model is written whatever the rank of this process, such as for its own engine.
+    """Within the block the model is written on every rank, for example for the rank's own engine.
 
-    transformers from 5.19 on would write it on rank 0 alone, and raise nothing elsewhere.
+    transformers from 5.19 on would write it on rank 0 alone, and raise nothing on other ranks.
     """
     model.should_save_on_this_rank = lambda is_main_process: True
     try:
@@ -285,7 +286,7 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
-    """As `model_folder`, but a temporary copy, with the adapter merged, of a model saved as an adapter or in a GGUF file."""
+    """Like `model_folder`, but for an adapter or a GGUF file a temporary folder with the whole model, an adapter merged."""
     folder = model_folder(name)
     if not is_adapter(folder) and gguf_file(folder) is None:
         yield folder
@@ -354,7 +355,7 @@ def load_policy(
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
         UnknownNameError: If there is no such device.
         CheckpointError: If the model belongs to a damaged checkpoint; use an earlier one.
     """

@@ -1,7 +1,7 @@
 """Log-probabilities and entropies of tokens from logits, with a memory-efficient backward pass.
 
-Written by hand, since autograd through `log_softmax`, `gather` and the entropy would keep several copies of the largest tensor
-of a training step, tokens x vocabulary.
+The backward pass is written by hand, since autograd through `log_softmax`, `gather` and the entropy would keep several copies
+of the largest tensor of a training step, tokens x vocabulary.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def token_logprobs_and_entropy(
     """Log p(token) and H(p) in nats, with p = softmax(logits / temperature) over the legal tokens; both f32.
 
     The gradient with respect to z = logits / temperature is given by d log p_y / dz = onehot(y) - p and
-    dH / dz_j = -p_j (log p_j + H). Not twice differentiable.
+    dH / dz_j = -p_j (log p_j + H). The result is not twice differentiable.
     """
     with torch.autocast(logits.device.type, enabled=False):  # in half precision the entropy would lose its small parts
         outputs: tuple[Tensor, Tensor] = _TokenLogprobs.apply(logits, tokens, temperature, legal)  # type: ignore[no-untyped-call]

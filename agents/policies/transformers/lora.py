@@ -23,9 +23,9 @@ from verifiers import InvalidArgumentError, missing_dependency
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 _BASE = "rlvr_base.json"
-"""File with a checksum of the base, which adapters by `peft` do not have."""
+"""File with a checksum of the base; adapters saved by `peft` do not have this file."""
 _PREFIX = "base_model.model."
-"""How `peft` begins the names of a model's weights."""
+"""The prefix of `peft` for the names of a model's weights."""
 
 
 def add_lora(
@@ -60,7 +60,7 @@ def add_lora(
     with warnings.catch_warnings():
         # peft uses a property of transformers that was renamed in 5.2x.
         warnings.filterwarnings("ignore", message="`is_gradient_checkpointing`", category=FutureWarning)
-        # It sets this right by itself for the transposed layers of GPT-2.
+        # For the transposed layers of GPT-2, peft corrects this setting by itself.
         warnings.filterwarnings("ignore", message="fan_in_fan_out is set to False")
         with _seeded(seed):
             return get_peft_model(model, settings).eval()
@@ -80,7 +80,7 @@ def merged(model: Any, *, device: torch.device | str | None = None) -> Any:
 
     Args:
         model: The model; one without an adapter is returned itself.
-        device: Device of the merged copy; None uses the model's own, which then holds both.
+        device: Device of the merged copy; None uses the model's device, which then holds both models.
     """
     return _copied(model, device).merge_and_unload() if has_adapter(model) else model
 
@@ -91,7 +91,7 @@ def without_adapter(model: Any) -> Any:
 
 
 def adapter_base(model: Any) -> Any:
-    """The model under an adapter, whose linear layers are wrapped; one without an adapter itself."""
+    """The model under an adapter, with its linear layers wrapped; a model without an adapter is returned itself."""
     return model.get_base_model() if has_adapter(model) else model
 
 
@@ -100,7 +100,8 @@ def merged_weights(model: Any, weights: Mapping[str, torch.Tensor]) -> dict[str,
 
     Args:
         model: The model, whose own weights may be divided among ranks.
-        weights: Whole weights by their names in the model; with each weight that has an adapter, the adapter's.
+        weights: Whole weights by their names in the model; together with each weight that has an adapter, the adapter's
+            weights.
     """
     if not has_adapter(model):
         return dict(weights)
@@ -133,7 +134,7 @@ def _copied(model: Any, device: torch.device | str | None) -> Any:
 
 
 def adapter_weights(model: Any) -> dict[str, Any] | None:
-    """The weights of a model's adapter, by the names of `peft`; None if it has none."""
+    """The weights of a model's adapter, by the names of `peft`; None if the model has no adapter."""
     if not has_adapter(model):
         return None
     from peft import get_peft_model_state_dict
@@ -142,7 +143,7 @@ def adapter_weights(model: Any) -> dict[str, Any] | None:
 
 
 def adapted_model(model: Any) -> dict[str, Any] | None:
-    """An adapter's rank, its alpha and a checksum of the base weights, which it depends on; None without an adapter."""
+    """An adapter's rank, its alpha and a checksum of the base weights on which the adapter depends; None without an adapter."""
     if not has_adapter(model):
         return None
     settings = model.peft_config[model.active_adapter]
@@ -154,7 +155,7 @@ def _base_weights(model: Any) -> list[tuple[str, Any]]:
 
 
 def base_of(model: Any) -> str | None:
-    """The folder or hub name from which the base of an adapter can be loaded; None if its weights are not the ones there."""
+    """The folder or hub name from which the base of an adapter can be loaded; None if its weights have changed."""
     source = source_of(model)
     if source is None or not has_adapter(model):
         return None
@@ -175,7 +176,7 @@ def save_adapter(folder: Path, model: Any, base: str) -> None:
 
 
 def write_adapter(folder: Path, model: Any, weights: Mapping[str, torch.Tensor], base: str) -> None:
-    """Write the settings of a model's adapter, and whole weights of it, as `peft` reads them; see `save_adapter`."""
+    """Write the settings of a model's adapter, and the adapter's whole weights, as `peft` reads them; see `save_adapter`."""
     from safetensors.torch import save_file
 
     settings = copy.deepcopy(model.peft_config[model.active_adapter])
@@ -186,7 +187,7 @@ def write_adapter(folder: Path, model: Any, weights: Mapping[str, torch.Tensor],
 
 
 def with_saved_adapter(base: Any, folder: Path) -> Any:
-    """The model with a saved adapter merged into it.
+    """A base model with a saved adapter merged into it.
 
     Args:
         base: The adapter's base, which is changed.

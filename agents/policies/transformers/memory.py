@@ -71,7 +71,7 @@ def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """Free memory of a GPU, including unused memory reserved by torch, or what a process can have of the machine's."""
+    """Free memory of a GPU, including unused memory reserved by torch, or the machine's memory available to a process."""
     if device.type not in ACCELERATORS:
         return _available_bytes()
     module = device_module(device.type)
@@ -82,7 +82,7 @@ def _free_bytes(device: torch.device) -> int:
 
 
 def _available_bytes() -> int:
-    """Memory that the system can give to a process without swapping; unlimited if it does not say."""
+    """Memory that the system can give to a process without swapping; unlimited if the system does not report it."""
     try:
         lines = _MEMORY_INFO.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -128,7 +128,7 @@ def require_checkpointable(model: Any, choice: Checkpointing) -> None:
 
 
 def layers_of(model: Any) -> list[Any]:
-    """The model's layers, of those that transformers can checkpoint; empty if it has none."""
+    """The model's layers that transformers can checkpoint; empty if it has none."""
     return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 

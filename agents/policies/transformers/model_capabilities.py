@@ -14,11 +14,12 @@ from torch import Tensor
 from agents.policies.transformers.prefix_sharing import IMPLEMENTATION, Costs, plan, shared_prefix_attention
 
 _TOLERANCE = 1e-3
-"""Tolerance of log-probabilities: above the effect of the order of summation in float32, far below that of a wrong layout."""
+"""Tolerance of log-probabilities: above the effect of the order of summation in float32, far below the effect of a wrong
+layout."""
 _ROUNDINGS = 4.0
 """Additional tolerance in rounding errors of the model's precision, relative to the spread of log-probabilities. For 2, 8 and
-32 layers with 6 seeds of random weights, two correct passes in half precision differed by at most 0.6, 1.0 and 1.6 of them,
-and a mask that is too wide by at least 18; 4 is in between."""
+32 layers with 6 seeds of random weights, two correct passes in half precision differed by at most 0.6, 1.0 and 1.6 rounding
+errors, and passes with a mask that is too wide by at least 18; 4 is in between."""
 
 
 def inner_model(model: Any) -> Any:
@@ -27,7 +28,7 @@ def inner_model(model: Any) -> Any:
 
 
 def body_of(model: Any) -> Any:
-    """A causal LM without its output layer, including adapters."""
+    """The body of a causal LM: everything but the output layer; adapters are kept."""
     return inner_model(model).base_model
 
 
@@ -38,7 +39,7 @@ def takes_positions(model: Any) -> bool:
 
 @dataclass(frozen=True)
 class LogitTransform:
-    """A model's transformation of the output layer's logits: most have none, some scale or soft-cap them."""
+    """A model's transformation of the output layer's logits: most models have none, some scale or soft-cap the logits."""
 
     scale: float = 1.0
     cap: float | None = None
@@ -112,7 +113,7 @@ def can_share(model: Any) -> bool:
 
 @torch.no_grad()
 def _objection_to_packing(model: Any) -> str | None:
-    """Why the packed pass can't be used, by comparison with the plain one on two groups; None if it can."""
+    """Why the packed pass can't be used, by comparison with the plain pass on two groups; None if it can be used."""
     tokens = some_tokens(model, 4, 7)
     tokens[1, :3], tokens[3, :3] = tokens[0, :3], tokens[2, :3]
     lengths = torch.tensor([7, 5, 6, 4])

@@ -1,4 +1,4 @@
-"""Where the model of a name is, and whether it exists, by the files alone: loading it needs torch."""
+"""Finds a model by name, and checks that it exists, by its files alone: loading it needs torch."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from verifiers.hub import HubError, ask_once
 MODEL = "model"
 """Name of the folder of the model, in a checkpoint."""
 TOKENIZER_FILE = "rlvr_tokenizer.json"
-"""File that says which of the built-in tokenizers is a model's."""
+"""File that names a model's built-in tokenizer."""
 _TOKENIZER_FILES = ("tokenizer.json", "tokenizer_config.json", "tokenizer.model", "vocab.json", "vocab.txt")
 """Files that identify a `transformers` tokenizer in a folder."""
 ADAPTER_CONFIG = "adapter_config.json"
 """File with the settings of a saved adapter and the name of its base."""
 _CONFIG = "config.json"
 _CONFIGS = (_CONFIG, ADAPTER_CONFIG)
-"""Files; a folder that `transformers` loads has one of them."""
+"""Files of which a folder that `transformers` loads has one."""
 _MOST_NAMED = 3
 
 
@@ -40,7 +40,7 @@ def model_folder(name: str | Path) -> str | Path:
 
 
 def check_model(folder: str | Path, kind: str = "causal language model") -> None:
-    """Check that there is a model in a folder, in a GGUF file or of a name on the hub, which is asked once; nothing is loaded.
+    """Check that a folder, a GGUF file or a name on the hub has a model; the hub is asked once, and nothing is loaded.
 
     Args:
         folder: The folder, the file or the name.
@@ -48,7 +48,7 @@ def check_model(folder: str | Path, kind: str = "causal language model") -> None
 
     Raises:
         InvalidArgumentError: If there is no model; the message says what is there instead.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads those is not installed.
+        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
     """
     path = Path(folder)
     file = gguf_file(path)
@@ -95,7 +95,7 @@ def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
 
 
 def check_context(width: int, context: int | None) -> None:
-    """Check that episodes fit into a model's context; None means an unknown one.
+    """Check that episodes fit into a model's context; None means an unknown context.
 
     Raises:
         InvalidArgumentError: If they do not.
@@ -122,7 +122,7 @@ def model_context(folder: str | Path) -> int | None:
 
 
 def saved_tokenizer(folder: str | Path) -> rlvr_envs.Tokenizer | None:
-    """The built-in tokenizer of a model that `save_model` wrote; None for a model with another one.
+    """The built-in tokenizer of a model that `save_model` wrote; None for a model with another tokenizer.
 
     Raises:
         InvalidArgumentError: If its file is damaged.

@@ -71,7 +71,7 @@ class CausalLMPolicy(Scorer):
 
     @property
     def sharded(self) -> ShardedModule | None:
-        """The model as it is divided among ranks; None if this process has all its weights."""
+        """The model with its weights divided among ranks; None if this process has all weights."""
         return self._lm.sharded
 
     @property
@@ -80,7 +80,7 @@ class CausalLMPolicy(Scorer):
         return self
 
     def sampling(self) -> contextlib.AbstractContextManager[dict[str, float]]:
-        """A context for rollouts with the trained weights themselves; divided ones are gathered within it, on all ranks."""
+        """A context for rollouts with the trained weights themselves; divided weights are gathered within it, on all ranks."""
         return contextlib.nullcontext({}) if self.sharded is None else self._gathered(self.sharded)
 
     @contextlib.contextmanager
@@ -126,8 +126,8 @@ class CausalLMPolicy(Scorer):
         """Count a new version of the weights, and drop the KV cache.
 
         Other policies on the same model drop their caches when they act next. All of them also detect changes that `torch`
-        counts: in-place operations, under `no_grad` too, and therefore `load_state_dict`. It does not count fused optimisers
-        and changes of a parameter's `data`: call this method after either.
+        counts: in-place operations, also under `no_grad`, and therefore `load_state_dict`. `torch` does not count changes by
+            fused optimisers or of a parameter's `data`: call this method after either.
         """
         self.version += 1
         self._lm.count_change()
@@ -153,7 +153,7 @@ class CausalLMPolicy(Scorer):
 
     @property
     def saved_dtype(self) -> torch.dtype | None:
-        """The type in which weights are saved, by `save_dtype`; None for their own."""
+        """The type in which weights are saved, by `save_dtype`; None for the weights' own type."""
         source = source_of(self.model)
         if self.config.save_dtype == "source":
             return None if source is None else source.dtype

@@ -13,7 +13,7 @@ from transformers.cache_utils import DynamicLayer
 SPARE_STEPS = 64
 """Number of tokens of each row for which space is allocated at once."""
 _MAPPED = 2**20
-"""Smallest number of bytes of a buffer that is mapped on a CPU; smaller ones cost less than the system call."""
+"""Smallest number of bytes of a buffer that is mapped on a CPU; smaller buffers cost less than the system call."""
 
 
 class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not read for types
@@ -37,7 +37,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
 
     @classmethod
     def joined(cls, *layers: GrowingLayer) -> GrowingLayer:
-        """The rows of several layers one after the other, which end at the same column."""
+        """The rows of several layers, one after the other; all rows end at the same column."""
         joined = cls(layers[0].keys, layers[0].values)
         keys, values = ([getattr(layer, name) for layer in layers] for name in ("keys", "values"))
         columns = max(states.shape[2] for states in keys)
@@ -69,7 +69,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
         self._fill(self.keys.shape[2])
 
     def _fill(self, columns: int) -> tuple[Tensor, Tensor]:
-        """Mark so many columns of the buffer as filled."""
+        """Mark the given number of columns of the buffer as filled."""
         assert self._room is not None
         keys, values = self._room[0][:, :, :columns], self._room[1][:, :, :columns]
         self.keys, self.values, self._filled = keys, values, keys
@@ -90,7 +90,7 @@ def _selected(states: Tensor, rows: Tensor, spare: int) -> Tensor:
 
 
 def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
-    """The rows of f[b_i h t_i d] in one buffer, aligned at its column `columns`, with zeros before, which are masked."""
+    """The rows of f[b_i h t_i d] in one buffer, all ending at column `columns`, with masked zeros before."""
     room = _room(parts[0], sum(map(len, parts)), columns + spare)
     for rows, states in zip(room.split(list(map(len, parts))), parts, strict=True):
         padding = columns - states.shape[2]
@@ -102,8 +102,9 @@ def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
 def _room(states: Tensor, rows: int, columns: int) -> Tensor:
     """An uninitialised buffer f[rows h columns d] for states f[b h t d], whose memory is returned as soon as it is dropped.
 
-    On a CPU it is a mapping of its own. Buffers are replaced by others of slightly different sizes whenever rows start or end,
-    and a C library keeps memory that is freed between blocks in use: the process grew to a multiple of the cache's size.
+    On a CPU it is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows start or
+    end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process grew
+    to a multiple of the cache's size.
     """
     shape = (rows, states.shape[1], columns, states.shape[3])
     size = math.prod(shape) * states.element_size()

@@ -30,7 +30,8 @@ IMPLEMENTATION = "rlvr_shared_prefix"
 _MASKED_ATTENTION = 2.0
 """Cost of a pair of tokens with a mask, relative to the causal kernel."""
 _PREFIX_COPY = 20.0
-"""Cost of copying a prefix token (keys, values and gradients), in pairs of tokens with a mask; measured on a CPU."""
+"""Cost of copying a prefix token (keys, values and gradients), as a multiple of the cost of a pair of tokens with a mask;
+measured on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Group:
     width: int
     """Number of tokens of the longest block."""
     mask: Tensor
-    """bool[blocks 1 width prefix+width]: the attention mask of each block, the prefix's tokens first; one for all blocks if
-    they are alike."""
+    """bool[blocks 1 width prefix+width]: the attention mask of each block, the prefix's tokens first; one mask for all blocks
+    if they are alike."""
     columns: Tensor | None = None
     """i64[blocks * width], the index of each token among those of the completions, if blocks differ in length; padding points
     to the block's last token."""
@@ -61,7 +62,8 @@ class Group:
     def bias(self, dtype: torch.dtype) -> Tensor:
         """The mask as an additive bias, 0 or -inf.
 
-        Created once: from a bool mask, `torch` would create one in every layer and keep them all for the backward pass.
+        The bias is created once: from a bool mask, `torch` would create one in every layer and keep all of them for the
+        backward pass.
         """
         if dtype not in self._biases:
             *shape, columns = self.mask.shape
@@ -73,7 +75,7 @@ class Group:
 
 @dataclass(frozen=True)
 class PackedLayout:
-    """A micro-batch as one packed row of n tokens, with m predicted ones."""
+    """A micro-batch as one packed row of n tokens, with m predicted tokens."""
 
     tokens: Tensor
     """i64[1 n]."""
@@ -91,7 +93,7 @@ class PackedLayout:
 
 
 def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> PackedLayout:
-    """Pack rows, those with equal prefixes together.
+    """Pack rows, with rows of equal prefixes together.
 
     Args:
         tokens: i64[b l], right-padded.
@@ -198,8 +200,8 @@ class Costs:
 def relative_cost(layout: PackedLayout, rows: int, length: int, costs: Costs) -> float:
     """The cost of the packed pass relative to the plain one over `rows` padded rows of `length` tokens.
 
-    Counted in multiplications of tokens with matrices and of pairs of tokens in attention; the causal kernel of the plain pass
-    skips half of the pairs.
+    The cost is counted in multiplications of tokens with matrices and of pairs of tokens in attention; the causal kernel of the
+    plain pass skips half of the pairs.
     """
     plain = rows * length * costs.token + rows * length**2 / 2 * costs.pair
     pairs = sum(
@@ -219,7 +221,7 @@ _active: contextvars.ContextVar[bool] = contextvars.ContextVar("shared_prefix_ac
 
 @contextlib.contextmanager
 def shared_prefix_attention(model: Any) -> Iterator[None]:
-    """A context in which a model uses the layout it is called with. Calls without a layout are not affected."""
+    """A context in which a model uses the layout with which it is called. Calls without a layout are not affected."""
     if model.config._attn_implementation != IMPLEMENTATION:
         # It stays set, since the backward pass of checkpointed layers needs it again.
         model.set_attn_implementation(IMPLEMENTATION)
@@ -247,7 +249,7 @@ def _attention(
 ) -> tuple[Tensor, None]:
     """`sdpa` without a layout; with one, two calls for each group. Query, key and value are f[1 h n d].
 
-    With `group_layout`, in sampling, they are the arguments of `attend_by_groups`.
+    With `group_layout`, in sampling, query, key and value are the arguments of `attend_by_groups`.
 
     Raises:
         ValueError: If there is a layout and the model passes a mask, a bias or the like of its own.
@@ -288,7 +290,7 @@ def _refuse_additions(attention_mask: Tensor | None, keywords: Mapping[str, Any]
 def _cut(states: Tensor, sizes: Sequence[tuple[int, ...]]) -> list[tuple[Tensor, ...]]:
     """Split f[1 h n d] into several pieces for each group.
 
-    In one call, since the gradient of each single slice would be a tensor of all tokens, zero except for the slice.
+    The split is one call, since the gradient of each single slice would be a tensor of all tokens, zero except for the slice.
     """
     pieces = iter(states.split([size for group in sizes for size in group], dim=2))
     return [tuple(itertools.islice(pieces, len(group))) for group in sizes]
@@ -308,7 +310,7 @@ def _attend_together(
 def _attend_in_blocks(
     group: Group, scale: float | None, query: tuple[Tensor, ...], key: tuple[Tensor, ...], value: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The outputs f[1 h t d] for more than one block: the prefix's keys and values are copied to each."""
+    """The outputs f[1 h t d] for more than one block: the prefix's keys and values are copied to each block."""
     first = scaled_dot_product_attention(query[0], key[0], value[0], is_causal=True, scale=scale)
     keys, values = (
         torch.cat([head.expand(group.blocks, -1, -1, -1), _by_blocks(own, group)], dim=2) for head, own in (key, value)

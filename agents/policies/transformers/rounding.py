@@ -1,8 +1,9 @@
-"""Weights in fewer bits than they are trained in, and the bits that this drops.
+"""Weights in fewer bits than they are trained in, and the bits that rounding drops.
 
 A model is trained in float32, since small updates vanish in half precision, and saved in the type of the model that it started
-from. The dropped bits are kept beside it: read as whole numbers, a weight and its rounded value differ by a number of 16 bits
-if half precision can hold the weight at all. Both together take the four bytes of the weight, which `restored` returns exactly.
+from. The dropped bits are kept beside the rounded weights: read as whole numbers, a weight and its rounded value differ by a
+number of 16 bits if half precision can hold the weight at all. The rounded value and the dropped bits together take the four
+bytes of the weight, which `restored` returns exactly.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from torch import Tensor
 _WHOLE_NUMBERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 """The integers with the bits of a floating-point number, by its size in bytes."""
 _TIE = 2**15
-"""How far a float32 in the middle of two neighbours in bfloat16 is from the lower one."""
+"""How far a float32 halfway between two neighbours in bfloat16 is from the lower neighbour."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Rounded:
     """Tensors in another type, by name."""
 
     weights: Mapping[str, Tensor]
-    """All tensors; those that share memory still do. Integers and truth values stay as they are."""
+    """All tensors; tensors that share memory still share it. Integers and bools are not changed."""
     dropped: Mapping[str, Tensor]
     """The differences that `restored` adds to the tensors that rounding changed."""
 
@@ -64,7 +65,7 @@ def _narrow(numbers: Tensor) -> Tensor:
 
 
 def restored(tensors: Mapping[str, Any], dropped: Mapping[str, Tensor]) -> dict[str, Any]:
-    """The tensors before rounding, from tensors that were converted back to their first type."""
+    """The tensors before rounding, from tensors that were converted back to their original type."""
     return {
         name: tensor if name not in dropped else _restored(tensor, dropped[name]) for name, tensor in tensors.items()
     }

@@ -42,7 +42,7 @@ class Rows:
         self._kept = np.pad(self._kept, ((0, missing), (0, 0)))
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, or that one goes on; its processed tokens need not be processed again."""
+        """Announce that rows begin new episodes or continue old ones, whose processed tokens are not processed again."""
         self.fit(int(rows.max(initial=-1)) + 1, 0)
         self.seeds[rows] = seeds
         self._announced[rows] = True
@@ -69,7 +69,7 @@ class Rows:
         return same
 
     def recall(self, num_rows: int, unchanged: NDArray[np.bool_], *, with_kept: bool) -> Action:
-        """An action with the last choices of unchanged rows, and none for the others."""
+        """An action with the last choices of unchanged rows, and no choices for other rows."""
         action = Action(
             np.zeros((num_rows, 1), dtype=np.int64),
             np.zeros(num_rows, dtype=np.int64),

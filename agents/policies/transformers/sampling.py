@@ -66,7 +66,7 @@ def kept_tokens(
         top_k: Keep the k likeliest tokens, and those as likely as the k-th.
         top_p: Of these, keep the likeliest until their share of the probability is at least this (nucleus sampling,
             Holtzman et al. 2019, arXiv:1904.09751, equation 2).
-        min_p: Keep only tokens whose probability is at least this times that of the likeliest (Nguyen et al. 2024,
+        min_p: Keep only tokens whose probability is at least this fraction of the likeliest token's (Nguyen et al. 2024,
             arXiv:2407.01082).
     """
     kept = logprobs > -torch.inf

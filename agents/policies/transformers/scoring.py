@@ -49,7 +49,7 @@ class Scorer:
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies of a batch's tokens from `micro_batch.first` on, with gradients.
 
-        Common prefixes of rows are computed once (`agents.policies.transformers.prefix_sharing`) if this is cheaper; see
+        A common prefix of rows is computed once (`agents.policies.transformers.prefix_sharing`) if this is cheaper; see
         `forward` for the rest.
         """
         # A plain dict, since torch looks for the tensors in it if weights are divided among ranks.
@@ -110,7 +110,7 @@ class Scorer:
     def _read_packed(
         self, micro_batch: Batch, layout: PackedLayout, first: int, legal: Tensor | None, with_states: bool
     ) -> TokenOutputs:
-        """The outputs of the packed pass at each token's original position; 0 where none was predicted."""
+        """The outputs of the packed pass at each token's original position; 0 where no token was predicted."""
         at = (layout.rows, layout.columns - first)
         indices, *states_at = _state_indices(micro_batch, layout, first) if with_states else (layout.sources,)
         with shared_prefix_attention(self._lm.module):
@@ -143,7 +143,7 @@ class Scorer:
         Args:
             tokens: Right-padded tokens.
             first: First position, at least 1, since the first token has no distribution.
-            legal: bool[b t v], the legal tokens; None if all are.
+            legal: bool[b t v], the legal tokens; None if all tokens are legal.
             with_states: Whether to return states too.
 
         Raises:
@@ -188,9 +188,10 @@ class Scorer:
 
         Args:
             inputs: Inputs of the model, with `input_ids` i64[r s].
-            indices: i64[k], the positions whose states predict the tokens, followed by others whose states are requested.
-            tokens: In the order of rows and indices; n is r times the number of predicting positions.
-            legal: bool[n v], the legal tokens; None if all are.
+            indices: i64[k], the positions whose states predict the tokens, followed by other positions whose states are
+                requested.
+            tokens: The tokens, in the order of rows and indices; n is r times the number of predicting positions.
+            legal: bool[n v], the legal tokens; None if all tokens are legal.
             with_states: Whether to return the states.
         """
         used = len(tokens) // len(inputs["input_ids"])

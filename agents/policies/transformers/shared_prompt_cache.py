@@ -1,9 +1,9 @@
 """KV cache of groups of rows that share a prompt: the prompt's keys and values are stored, and read, once per group.
 
-In every layer a group has one row of columns: its prompt's, and then at each step one for each member. The queries of
-all members attend to them in one call, with a mask that shows each member the prompt and its own columns. This needs more
-products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is faster until
-the columns of the other members outweigh the prompt.
+In every layer a group has one row of columns: its prompt's columns, and then at each step one column for each member. The
+queries of all members attend to them in one call, with a mask that shows each member the prompt and its own columns. This needs
+more products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is faster
+until the columns of the other members outweigh the prompt.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class GroupLayout:
         return len(self._prompts)
 
     def pays(self, columns: int) -> bool:
-        """Whether attending to so many columns per group is cheaper than to separate columns for each row."""
+        """Whether attending to this number of columns per group is cheaper than attending to separate columns for each row."""
         steps = (columns - self.prompt) // self.members
         by_rows = len(self._slots) * (_STARTING + (self.prompt + steps) * (_READING + 1))
         by_groups = self.num_groups * (_STARTING + columns * (_READING + self.members))
@@ -96,7 +96,7 @@ class GroupLayout:
         return flat if self.full else flat.index_select(0, self.slots)
 
     def mask(self, columns: int, repeats: int, dtype: torch.dtype) -> Tensor:
-        """f[g 1 repeats*m columns], or one for all groups if prompts have equal lengths: 0 where visible, otherwise -inf."""
+        """f[g 1 repeats*m columns], or one mask for all groups if prompts are equally long: 0 where visible, otherwise -inf."""
         rows = repeats * self.members
         masks = self._masks
         if masks is None or masks.dtype is not dtype or masks.shape[2] != rows or masks.shape[3] < columns:

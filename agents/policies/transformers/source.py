@@ -22,9 +22,9 @@ class Source:
     """The absolute path of the folder, or the name on the hub; None for a GGUF file, which an adapter can't name as its base,
     since `from_pretrained` would look for a folder."""
     dtype: torch.dtype
-    """The type of the weights there; for a quantised GGUF file, its header's `dtype`."""
+    """The type of the weights in that place; for a quantised GGUF file, its header's `dtype`."""
     checksum: str
-    """The `checksum` of the weights there, which shows whether they have changed since."""
+    """The `checksum` of the weights in that place, which shows whether they have changed since."""
 
 
 def set_source(model: Any, source: Source) -> None:

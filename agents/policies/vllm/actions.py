@@ -22,19 +22,19 @@ def action_of(
     legal: NDArray[np.int8] | None,
     masked: bool,
 ) -> Action:
-    """The action that gives some rows their completions, and the others no token.
+    """The action that gives some rows their completions, and all other rows no token.
 
     Args:
         shape: The numbers b of rows and v of tokens.
         rows: i64[r], the rows of the completions.
-        completions: Their completions.
-        greedy: Whether they are the likeliest tokens, which have no log-probabilities to learn from.
+        completions: The completions of these rows.
+        greedy: Whether completions consist of the likeliest tokens, which have no log-probabilities to learn from.
         leaves_out: Whether top-k, top-p or min-p leave tokens out, so that each choice needs its candidates.
         legal: i8[v], 1 for tokens that the environment allows; None if all are legal.
         masked: Whether the environment limits tokens.
 
     Raises:
-        EngineError: If tokens are left out and the engine does not say which it kept.
+        EngineError: If tokens are left out and the engine does not report which it kept.
     """
     count, size = shape
     width = max((len(completion.tokens) for completion in completions), default=1)
@@ -64,7 +64,7 @@ def action_of(
 def _candidates(
     shape: tuple[int, int, int], rows: NDArray[np.int64], completions: Sequence[SampledCompletion]
 ) -> NDArray[np.bool_]:
-    """The tokens bool[b n v] that each choice was made from."""
+    """The tokens bool[b n v] from which each choice was made."""
     kept = np.zeros(shape, dtype=bool)
     for row, completion in zip(rows.tolist(), completions, strict=True):
         if completion.kept is None or len(completion.kept) != len(completion.tokens):
@@ -78,10 +78,10 @@ def _candidates(
 
 
 def check_mask(mask: NDArray[np.int8] | None, asked: NDArray[np.int64], legal: NDArray[np.int8] | None) -> None:
-    """Check that the mask i8[b v] of the rows that are asked for is the engine's one set of legal tokens i8[v].
+    """Check that the mask i8[b v] of each requested row is the engine's set of legal tokens i8[v].
 
     Raises:
-        InvalidArgumentError: If it is another.
+        InvalidArgumentError: If a mask is a different set.
     """
     if mask is None:
         return

@@ -31,28 +31,29 @@ class VLLMConfig:
     python: str | None = None
     """Interpreter of the engine's process, if vLLM is in another virtual environment."""
     engines: Annotated[int, AtLeast(1)] = 1
-    """Number of engines that are started here, each in a process of its own with all of the model. Completions are divided
+    """Number of engines that are started here, each in a process of its own with the whole model. Completions are divided
     among them."""
     devices: Sequence[str] = ()
-    """The GPUs of each engine, as CUDA_VISIBLE_DEVICES names them, such as ("1", "2") or ("2,3", "4,5") for two engines; empty
-    lets each engine see all, or with several ranks the GPU of its rank."""
+    """The GPUs of each engine, as CUDA_VISIBLE_DEVICES names them, such as ("1", "2") or ("2,3", "4,5") for two engines; if
+    empty, each engine sees all GPUs or, with several ranks, the GPU of its rank."""
     max_restarts: Annotated[int, AtLeast(0)] = 3
-    """Number of times in all that engines are started again after they died, before a death is an error. Their unfinished
-    completions are sampled again, with the same seeds."""
+    """Total number of times that engines are started again after they died; a further death is an error. Unfinished completions
+    are sampled again, with the same seeds."""
     server_wait_s: Annotated[float, AtLeast(0)] = 600.0
-    """Seconds in which a server that broke off has to be ready again, if no other engine lives."""
+    """Seconds within which a server that became unreachable must be ready again, if no other engine is alive."""
     streaming: bool = True
-    """Return completions as they finish, so that the rows of an environment that has fewer than there are episodes begin others
-    meanwhile; False waits for those of all rows."""
+    """Return completions as they finish, so that rows can begin further episodes meanwhile if there are more episodes than
+    rows; False waits for the completions of all rows."""
     dtype: str | None = None
-    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's."""
+    """Data type in which the engine computes, such as "bfloat16"; None uses the learner's type."""
     weight_transfer: WeightTransfer = "auto"
     """Transfer of new weights to the engine: a file in shared memory, for any engine on this machine; CUDA IPC, for an engine
     on the learner's GPU; or NCCL, for an engine on other GPUs. IPC and NCCL need vLLM in the learner's environment too. "auto"
     is IPC if the learner is on a GPU and has vLLM, and shared memory otherwise."""
     lora: LoraTransfer = "merged"
-    """What is transferred of a model with a LoRA adapter: all weights with the adapter merged into them, or the adapter alone,
-    which vLLM applies to the base that it was started with. That is a hundredth of the bytes, and more work at every token."""
+    """The weights that are transferred for a model with a LoRA adapter: all weights with the adapter merged into them, or the
+    adapter alone, which vLLM applies to the base that it was started with. The adapter has a hundredth of the bytes, but needs
+    more work at every token."""
     sleep: bool = False
     """Free the engine's GPU memory for the learner while no episodes are played."""
     probe_tolerance: Annotated[float | None, Above(0, infinite=True)] = None
@@ -101,6 +102,6 @@ class VLLMConfig:
 
     @property
     def max_model_tokens(self) -> int | None:
-        """The longest sequence that the engines accept, in tokens; None for what fits."""
+        """The longest sequence that the engines accept, in tokens; None for as many as fit."""
         most = self.engine_args.get("max_model_len")
         return None if most is None or most == _AUTO_FIT else int(most)

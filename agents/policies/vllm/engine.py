@@ -44,7 +44,7 @@ class Sampling:
     top_p: float = 1.0
     min_p: float = 0.0
     allowed_tokens: tuple[int, ...] | None = None
-    """The only tokens to choose from; None for all of the model's."""
+    """The only tokens to choose from; None for all of the model's tokens."""
     forbidden_tokens: tuple[int, ...] = ()
     """Tokens that are excluded; a shorter alternative to `allowed_tokens` if most are allowed."""
     mask_bound: int | None = None
@@ -77,9 +77,9 @@ class Engine(Protocol):
     """
 
     def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
-        """Begin to sample one completion for each request, and return where each will arrive, in the same order.
+        """Begin to sample one completion for each request, and return a future for each, in the same order.
 
-        A failure arrives there too. Cancelling a future stops the request.
+        A failure arrives in the future too. Cancelling a future stops the request.
         """
         ...
 

@@ -1,8 +1,8 @@
 """`EngineGroup`: several engines with the same weights, used as one.
 
-A request goes to the engine with the fewest. The requests of an engine that dies go to the others, with the same seeds, so that
-each completion is the one that the dead engine would have sampled, and arrives once. A dead engine is started again before the
-next weights are sent, or at once if it was the last.
+A request goes to the engine with the fewest requests. The requests of an engine that dies go to the other engines, with the
+same seeds, so that each completion is the one that the dead engine would have sampled, and arrives once. A dead engine is
+started again before the next weights are sent, or at once if no other engine is alive.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ class Member:
 
     number: int
     engine: Engine | None = None
-    """None while it is dead."""
+    """The engine; None while it is dead."""
     asleep: bool = False
-    """Whether it must be woken first."""
+    """Whether the engine must be woken before use."""
     prompts: list[list[int]] = field(default_factory=list)
-    """The last requested prompts, which are in its cache."""
+    """The last requested prompts, which are in the engine's cache."""
     transfer: Any = None
     """The transfer of weights to this engine alone, such as a connection between GPUs."""
     error: EngineError | None = None
-    """Why it died, or could not be started again."""
+    """Why the engine died, or could not be started again."""
 
     @property
     def alive(self) -> Engine:
-        """The engine of a member that lives."""
+        """The engine of a living member."""
         assert self.engine is not None
         return self.engine
 
@@ -67,18 +67,18 @@ class Member:
 
 @dataclass(eq=False)
 class Ticket:
-    """A completion that is wanted, whichever engine samples it."""
+    """A requested completion, whichever engine samples it."""
 
     request: Request
     sampling: Sampling
     member: Member | None = None
     engine: Engine | None = None
-    """The member's engine when it was asked: one that was started again since did not die with it."""
+    """The member's engine at the time of the request, which differs from an engine that was started again since."""
     future: Future[SampledCompletion] = field(default_factory=Future)
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The death of the engine before it was finished, if the request reports it."""
+        """The death of the engine before the completion was finished, if the request reports it."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()
@@ -86,17 +86,17 @@ class Ticket:
 
     @property
     def arrived(self) -> bool:
-        """Whether it is finished, or refused."""
+        """Whether the completion is finished, or was refused."""
         return self.future.done() and not self.future.cancelled() and self.death is None
 
     @property
     def lost(self) -> bool:
-        """Whether its engine is gone, and will not finish it."""
+        """Whether the completion's engine is gone, and will not finish it."""
         return not self.arrived and (self.member is None or self.member.engine is not self.engine)
 
 
 Load = Callable[[Member], object]
-"""Gives an engine that was just started the weights that the others have; if it dies of it, its group notices by `each`."""
+"""Gives a newly started engine the weights that the others have; if this kills the engine, the group notices it in `each`."""
 
 
 class EngineGroup:
@@ -106,8 +106,9 @@ class EngineGroup:
         start: Starts the engines of the given numbers, in this order.
         count: Number of engines.
         max_restarts: Number of times that engines may be started again after they died.
-        asleep: Whether engines may be asleep when they are started, as a server that runs already may.
-        restart: Starts the engine of a number again, given whether it is waited for because no other lives; None for `start`.
+        asleep: Whether engines may be asleep when they are started, as a server that is already running may be.
+        restart: Starts the engine of a number again, given whether the caller has to wait for it because no other engine is
+            alive; None uses `start`.
 
     Raises:
         EngineError: If an engine does not start.
@@ -126,7 +127,7 @@ class EngineGroup:
         self._max_restarts, self._asleep = max_restarts, asleep
         self._lock = threading.RLock()  # an opponent in self-play asks from threads of the environment
         self.restarts = 0
-        """Number of times that an engine was started again, or was tried to."""
+        """Number of attempts so far to start an engine again."""
         self.members = [Member(number, engine, asleep) for number, engine in enumerate(start(range(count)))]
         self._under_way: set[Ticket] = set()
 
@@ -146,7 +147,7 @@ class EngineGroup:
         return tickets
 
     def wait(self, tickets: Sequence[Ticket], load: Load, *, every: bool = True) -> list[bool]:
-        """Wait until some of the completions have arrived, or all of them, and return which have.
+        """Wait until some of the completions have arrived, or all of them, and return which have arrived.
 
         Raises:
             EngineDiedError: If engines died more often than they may be started again.
@@ -171,14 +172,14 @@ class EngineGroup:
         """The completion of a ticket, which has arrived.
 
         Raises:
-            EngineError: If the engine refused it.
+            EngineError: If the engine refused the request.
         """
         with self._lock:
             self._under_way.discard(ticket)
         return ticket.future.result()
 
     def knows(self, ticket: Ticket) -> bool:
-        """Whether a completion is still wanted, and was sampled, if it was, with weights that are not outdated."""
+        """Whether a completion is still wanted and, if it is sampled already, its weights are not outdated."""
         return ticket in self._under_way
 
     def cancel(self, ticket: Ticket) -> None:
@@ -188,13 +189,13 @@ class EngineGroup:
         ticket.future.cancel()
 
     def cancel_all(self) -> None:
-        """Stop sampling, of all who share these engines; what has arrived and was not taken is dropped."""
+        """Stop all sampling with these engines, also by others; completions that arrived but were not taken are dropped."""
         with self._lock:
             for ticket in list(self._under_way):
                 self.cancel(ticket)
 
     def _assign(self, tickets: Sequence[Ticket], load: Load) -> None:
-        """Give requests to the engines with the fewest."""
+        """Give requests to the engines with the fewest requests."""
         while tickets:
             if not self.living:
                 self.revive(load)
@@ -244,15 +245,15 @@ class EngineGroup:
 
     @property
     def restartable(self) -> bool:
-        """Whether an engine is dead that may be started again."""
+        """Whether there is a dead engine that may be started again."""
         return len(self.living) < len(self.members) and self.restarts < self._max_restarts
 
     def revive(self, load: Load) -> None:
-        """Try once to start each dead engine again and give it weights, and go on trying while none lives.
+        """Try once to start each dead engine again and give it weights, and go on trying while no engine lives.
 
         Raises:
-            EngineError: If none lives, and engines died more often than they may be started again; this is the error of the
-                last.
+            EngineError: If no engine lives, and engines died more often than they may be started again; this is the last
+                engine's error.
         """
         for member in self.members:
             if member.engine is None and (self.restartable or not self.living):
@@ -277,7 +278,7 @@ class EngineGroup:
     # All engines
 
     def each(self, call: Callable[[Member], _Result], members: Sequence[Member] | None = None) -> list[_Result]:
-        """Call a function with every engine, or some, at the same time; return the results of those that did not die of it."""
+        """Call a function with every engine, or some, at the same time; return the results of the engines that survive it."""
 
         def survived(member: Member) -> list[_Result]:
             try:
@@ -298,7 +299,7 @@ class EngineGroup:
         """Check that an engine lives.
 
         Raises:
-            EngineError: If all are dead; this is the error of the first.
+            EngineError: If all are dead; this is the first engine's error.
         """
         if not self.living:
             assert self.members[0].error is not None

@@ -33,7 +33,7 @@ _FULL_PRECISION_TOLERANCE, _HALF_PRECISION_TOLERANCE = 1e-3, 0.1
 
 
 class EngineWeights:
-    """Transfers a learner's weights to engines, and compares log-probabilities of a few tokens with it.
+    """Transfers a learner's weights to engines, and compares their log-probabilities of a few tokens with the learner's.
 
     Args:
         engines: The engines.
@@ -61,7 +61,7 @@ class EngineWeights:
         self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
 
     def check(self, learner: CausalLMPolicy) -> None:
-        """Check that all engines have a learner's model, and accept the requests of sampling.
+        """Check that all engines have a learner's model, and accept the requests that sampling makes.
 
         Raises:
             InvalidArgumentError: If an engine does not.
@@ -76,7 +76,7 @@ class EngineWeights:
                 self._device_transfer(learner, member, weights)
 
     def sync(self, learner: CausalLMPolicy) -> dict[str, float]:
-        """Transfer a learner's weights to the engines, unless they have them; see `VLLMPolicy.sync`."""
+        """Transfer a learner's weights to the engines, unless the engines have them; see `VLLMPolicy.sync`."""
         ranks, state = self._ranks(learner), state_of(learner)
         if not any(ranks.gather(self.state != state or not self.engines.living or self.engines.restartable)):
             return {}
@@ -93,14 +93,15 @@ class EngineWeights:
         }
 
     def _ranks(self, learner: CausalLMPolicy) -> Ranks:
-        """The processes that transfer weights together: all ranks if weights are divided, or engines serve all of them."""
+        """The processes that transfer weights together: all ranks if weights are divided or engines serve all ranks."""
         shared = learner.sharded is not None or bool(self.config.servers)
         return active_ranks() if shared else SingleProcess()
 
     def _load(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
-        """Give some engines weights, and return the difference to the learner of each that did not die of it.
+        """Give some engines weights, and return the difference to the learner of each engine that survives it.
 
-        Servers get them from rank 0, and engines that a rank has started from this rank. An error of a rank is raised on all.
+        Servers get weights from rank 0, and an engine that a rank has started gets them from this rank. An error on one rank is
+        raised on all ranks.
         """
         ranks = self._ranks(learner)
         each: Callable[..., list[Any]] = partial(self.engines.each, members=self._own(members, ranks))
@@ -114,7 +115,7 @@ class EngineWeights:
             ranks.together(transfer.begin)
             for layer in checkpoint_layers(learner):
                 ranks.together(partial(transfer.push, fitted(layer, self.shapes, part=learner.sharded is not None)))
-                del layer  # so that the next one finds room
+                del layer  # so that there is room for the next one
             ranks.together(transfer.finish)
         else:
             weights = fitted(checkpoint_weights(learner.model), self.shapes)
@@ -123,12 +124,12 @@ class EngineWeights:
         return self.probe(learner, members)
 
     def sleep(self, learner: CausalLMPolicy) -> None:
-        """Free the memory of the engines, servers by rank 0, once no rank samples any more."""
+        """Free the memory of the engines once no rank samples any more; rank 0 does so for servers."""
         self.engines.each(Member.sleep, self._own(self.engines.living, self._ranks(learner)))
         self.state = None
 
     def _own(self, members: Sequence[Member], ranks: Ranks) -> Sequence[Member]:
-        """The engines among some that this rank gives weights."""
+        """The engines among some to which this rank gives weights."""
         return members if ranks.is_main or not self.config.servers else ()
 
     def reload(self, learner: CausalLMPolicy, member: Member) -> None:
@@ -149,7 +150,7 @@ class EngineWeights:
         self._load(learner, [member])
 
     def probe(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
-        """The difference of each engine that did not die of the question; see `VLLMPolicy.probe`."""
+        """The difference of each engine that survives the probe; see `VLLMPolicy.probe`."""
         ranks = self._ranks(learner)
         # A greedy learner has no distribution to compare; its weights are the same at any temperature.
         policy = learner if learner.temperature > 0 else learner.at_temperature(1.0)
@@ -175,7 +176,7 @@ class EngineWeights:
     def _differences(
         self, policy: CausalLMPolicy, pairs: Sequence[tuple[Request, SampledCompletion]], ranks: Ranks
     ) -> list[NDArray[np.float64]]:
-        """The absolute differences f64[t] at the tokens of completions; each rank makes as many passes as any other."""
+        """The absolute differences f64[t] at the tokens of completions; all ranks make equally many passes."""
         passes = max(ranks.gather(len(pairs)))
         read = [
             self._difference(policy, request.prompt, completion)
@@ -240,7 +241,7 @@ def state_of(learner: CausalLMPolicy) -> object:
 
 
 def check_limits(learner: CausalLMPolicy, limits: Mapping[str, Any], most: int | None) -> None:
-    """Check that the tokens to list do not exceed the limit of a worker, which would crash at the first request.
+    """Check that requests do not list more tokens than a worker can take; it would crash at the first request.
 
     Raises:
         InvalidArgumentError: If they do.

@@ -1,7 +1,8 @@
 """Weight transfer from the learner's GPU to the engine's, by vLLM's own transfer engines.
 
-Written from the source of vLLM 0.32 (`vllm/distributed/weight_transfer`) and not yet run on a GPU. On CPU, and wherever learner
-and engine share a machine, `agents.policies.vllm.weight_transfer.SharedMemoryTransfer` does the same and is tested.
+This module is written from the source of vLLM 0.32 (`vllm/distributed/weight_transfer`) and was not yet run on a GPU. On CPU,
+and wherever learner and engine share a machine, `agents.policies.vllm.weight_transfer.SharedMemoryTransfer` does the same and
+is tested.
 """
 
 from __future__ import annotations

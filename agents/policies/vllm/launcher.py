@@ -40,7 +40,7 @@ class EngineLauncher:
         self.learner, self.config, self.reports_kept = learner, config, reports_kept
 
     def group(self, engine: Engine | EngineGroup | None = None) -> EngineGroup:
-        """The engines given, or those that the settings describe."""
+        """The given engines, or the engines that the settings describe."""
         if self.config.lora == "adapter" and not has_adapter(self.learner.model):
             raise InvalidArgumentError(
                 "lora='adapter' transfers the LoRA adapter of the model to train, which has none: set a LoRA rank, or leave "
@@ -81,7 +81,7 @@ class EngineLauncher:
                 raise
 
     def _start_again(self, number: int, awaited: bool) -> Engine:
-        """Start an engine again, or connect to a server again once it is ready, for which others need not wait."""
+        """Start an engine again, or connect again to a server that is ready; wait for the server only if it is `awaited`."""
         if self.learner.sharded is not None and not self.config.servers:
             raise EngineDiedError(f"an engine of weights that are divided among ranks is not started again: {RESUME}")
         (engine,) = self.start([number])
@@ -114,9 +114,9 @@ class EngineLauncher:
 
 
 def own_gpu(device: torch.device, ranks: int) -> str | None:
-    """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: that of its learner.
+    """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: the learner's GPU.
 
-    None leaves the engine all of them; it would take the first, as would the engines of the other ranks.
+    None leaves the engine all GPUs; it would take the first one, as would the engines of the other ranks.
     """
     if ranks == 1 or device.type != "cuda":
         return None
@@ -128,7 +128,7 @@ def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
     """The arguments of `vllm.LLM` for a learner's adapter.
 
     Raises:
-        InvalidArgumentError: If its rank is larger than vLLM's largest.
+        InvalidArgumentError: If the adapter's rank is larger than the largest that vLLM accepts.
     """
     rank = learner.model.peft_config[learner.model.active_adapter].r
     allowed = [most for most in _LORA_RANKS if most >= rank]
@@ -140,7 +140,7 @@ def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
 
 
 def transfer_of(learner: CausalLMPolicy, config: VLLMConfig) -> str:
-    """How new weights are transferred to the engines."""
+    """The way in which new weights are transferred to the engines."""
     if config.weight_transfer != "auto" or config.lora == "adapter":
         return config.weight_transfer.replace("auto", "shared-memory")
     shared = learner.model.device.type == "cuda" and importlib.util.find_spec("vllm") is not None
@@ -151,7 +151,7 @@ def check_layers(learner: CausalLMPolicy, config: VLLMConfig) -> None:
     """Check that a learner's weights can be transferred layer by layer.
 
     Raises:
-        InvalidArgumentError: If they go from GPU to GPU, which takes all of them at once.
+        InvalidArgumentError: If the weights go from GPU to GPU, since this transfers all of them at once.
     """
     way = transfer_of(learner, config)
     if way != "shared-memory":
@@ -167,5 +167,5 @@ def engine_dtype(learner: CausalLMPolicy, config: VLLMConfig) -> str:
 
 
 def dtype_of(policy: CausalLMPolicy) -> str:
-    """The precision that a policy computes in."""
+    """The precision in which a policy computes."""
     return "bfloat16" if policy.precision == "bfloat16" else str(policy.model.dtype).removeprefix("torch.")

@@ -1,10 +1,10 @@
 """`VLLMPolicy`: sampling by vLLM, with the weights of the policy being trained.
 
-vLLM samples whole completions: one `act` returns all tokens of the completions that are finished, which `step_many` takes at
-once, and none of the others, so that the rows of finished episodes begin others meanwhile. The environment drops what follows
-its own end of an episode, such as a stop string, which the engine does not know. The engine's log-probabilities are those of
-its sampling distribution, with the learner's temperature and vocabulary; kernels and precision differ from the learner's, so
-an agent weights its samples by truncated importance sampling.
+vLLM samples whole completions: one `act` returns all tokens of the finished completions, which `step_many` takes at once, and
+no tokens of the unfinished ones. So the rows of finished episodes begin new episodes meanwhile. The environment drops the
+tokens after its own end of an episode, such as a stop string, which the engine does not know. The engine's log-probabilities
+are those of its sampling distribution, with the learner's temperature and vocabulary; kernels and precision differ from the
+learner's, so an agent weights its samples by truncated importance sampling.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class VLLMPolicy:
 
     Pass it to an agent as `sampler`, and close it in the end, or use it as a context manager.
 
-    The sampling of a row depends on its episode's seed, its number of tokens and the weights, and by rounding on the other
+    The sampling of a row depends on its episode's seed, its number of tokens and the weights, and, by rounding, on the other
     requests of the engine. The same observation always gives the same action, so an act loop without `begin` that plays a
     prompt twice in succession in the same row gets the same completion twice: see docs/vllm.md.
 
@@ -58,7 +58,7 @@ class VLLMPolicy:
         stop_tokens: The tokens that end a turn in the environment; see `for_env`.
         max_new_tokens: Length of the longest completion; None for the length of the observation's buffer.
         legal_tokens: i8[v], 1 for tokens that the environment allows; None if all are legal.
-        engine: An engine, or a group of them, to use in place of those that `config` describes.
+        engine: An engine or a group of engines, to use in place of the engines that `config` describes.
 
     Raises:
         EngineError: If the engine does not start.
@@ -97,7 +97,7 @@ class VLLMPolicy:
             self.engines, self.config, self._limits, legal_tokens, self._context_tokens(policy)
         )
         self._transferred: dict[str, float] | None = None  # metrics of a transfer that is not repeated
-        self._readings = itertools.count(1)  # of seeds without an announcement, by the policies of all temperatures
+        self._readings = itertools.count(1)  # counts seeds without an announcement, for policies of all temperatures
         self._forget_rows()
         try:
             self._weights.check(policy)
@@ -155,9 +155,9 @@ class VLLMPolicy:
         return other
 
     def interrupted_after(self, tokens: int) -> VLLMPolicy:
-        """Return a policy with the same engine that returns completions after at most so many tokens, finished or not.
+        """Return a policy with the same engine that returns completions after at most this many tokens, finished or not.
 
-        A later `act` goes on with those that are not finished.
+        A later `act` continues the unfinished completions.
         """
         other = copy.copy(self)
         other.max_new_tokens = min(tokens, self.max_new_tokens or tokens)
@@ -203,9 +203,9 @@ class VLLMPolicy:
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Sample each row's completion, and return those that are finished; see `Policy.act`.
+        """Sample each row's completion, and return the completions that are finished; see `Policy.act`.
 
-        The others are sampled on, and are returned by a later call with the same observation of their rows.
+        Sampling of the unfinished completions goes on; a later call with the same observation of their rows returns them.
 
         Raises:
             EngineError: If engines died more often than they may be started again.
@@ -240,7 +240,7 @@ class VLLMPolicy:
         length: NDArray[np.int64],
         limit: NDArray[np.int64],
     ) -> None:
-        """Request the completions of the rows that are not under way."""
+        """Request completions for the rows that have none under way."""
         rows = self._rows.to_request(asked, tokens, length)
         requests = [
             Request(tokens[row, : length[row]].tolist(), seed, int(limit[row]))
@@ -265,7 +265,7 @@ class VLLMPolicy:
         return {"forbidden_tokens": tuple(np.flatnonzero(~allowed).tolist())}
 
     def _model_tokens(self) -> int:
-        """Number of the model's tokens; those beyond the vocabulary are never sampled."""
+        """Number of the model's tokens; tokens beyond the vocabulary are never sampled."""
         return int(self.learner.model.get_output_embeddings().weight.shape[0])
 
     def _check_width(self, width: int) -> None:
@@ -298,7 +298,7 @@ class VLLMPolicy:
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
-        """A context in which the engines have the learner's weights as of entry; yields metrics of the weight transfer."""
+        """A context in which the engines have the learner's weights as of its start; yields metrics of their transfer."""
         metrics = self.sync() if self._transferred is None else self._transferred
         try:
             yield metrics
@@ -320,7 +320,7 @@ class VLLMPolicy:
         check_layers(self.learner, self.config)
 
     def sync(self) -> dict[str, float]:
-        """Transfer the learner's weights to the engines, unless they have them, and compare log-probabilities of a few tokens.
+        """Transfer the learner's weights to engines that do not have them, and compare log-probabilities of a few tokens.
 
         Dead engines are started again. Requests that are under way are stopped, and made again by the next `act`.
 
@@ -337,7 +337,7 @@ class VLLMPolicy:
         return self._weights.sync(self.learner)
 
     def probe(self) -> float:
-        """The mean absolute difference between an engine's log-probabilities and the learner's, in nats; the largest of all.
+        """The largest mean absolute difference between an engine's log-probabilities and the learner's, in nats.
 
         An engine repeats its last prompts, whose keys and values a stale cache would still contain.
 
@@ -350,7 +350,7 @@ class VLLMPolicy:
 
 
 def _checked_temperature(temperature: float) -> float:
-    """Check that vLLM uses a temperature as it is: it rejects higher ones, and raises lower ones."""
+    """Check that vLLM uses this temperature unchanged: it rejects very high temperatures and raises very low ones."""
     if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature <= _HIGHEST_TEMPERATURE:
         raise InvalidArgumentError(
             f"vLLM samples at temperature 0 and from {_LOWEST_TEMPERATURE} to {_HIGHEST_TEMPERATURE}, got {temperature}"

@@ -36,7 +36,7 @@ _POLL_S = 0.05
 _CLOSE_S = 30.0
 """Time that the process may take to end by itself."""
 _LOG_LINES = 10
-"""Number of lines of the engine's log that an error quotes, of errors and of the end each."""
+"""How many error lines, and how many last lines, of the engine's log an error quotes."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 RESUME = "resume the run from its last checkpoint, if it has one"
 
@@ -51,7 +51,7 @@ class _Calls:
     ended: EngineError | None = None
     """The error of all further calls, once the engine has ended."""
     lock: threading.Lock = field(default_factory=threading.Lock)
-    """Held while the above changes, and never while anything is sent or received."""
+    """Held while `waiting`, `count` or `ended` changes, and never while anything is sent or received."""
     sending: threading.Lock = field(default_factory=threading.Lock)
     """Held while a message is sent. The thread that reads never takes it while the process lives: if both sides have more to
     send than the connection holds, one of them has to read."""
@@ -163,7 +163,7 @@ class ProcessEngine:
         return self._start_call(method, *arguments).result()
 
     def _start_call(self, method: str, *arguments: Any) -> Future[Any]:
-        """Send a call; its answer, or that of a call that was interrupted, arrives whether or not anyone waits for it."""
+        """Send a call; its answer arrives whether or not anyone waits for it, also if the call is interrupted."""
         future: Future[Any] = Future()
         with interrupts_deferred(), self._calls.sending:  # a partial message would break the connection
             with self._calls.lock:
@@ -200,7 +200,7 @@ def _read(
     process: subprocess.Popen[bytes],
     log: Path,
 ) -> None:
-    """Give each answer to the call that waits for it, until the process ends, and then its error to all calls."""
+    """Give each answer to the call that waits for it; when the process ends, give its error to all waiting calls."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             number, outcome, value = connection.recv()
@@ -232,7 +232,7 @@ def _read(
 
 
 def _tail(log: Path) -> str:
-    """The errors in the log, whose first ones cause the others, and its end."""
+    """The first errors in the log, which cause the others, and the end of the log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
     return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])
@@ -242,7 +242,7 @@ class WeightClient:
     """The four calls of vLLM's `VLLMWeightSyncClient`, for an engine in a separate process.
 
     CUDA handles are not plain data, so they are pickled, which the engine's process must allow
-    (`VLLM_ALLOW_INSECURE_SERIALIZATION`); it is our own child process.
+    (`VLLM_ALLOW_INSECURE_SERIALIZATION`); the process is our own child.
     """
 
     def __init__(self, engine: ProcessEngine) -> None:

@@ -1,8 +1,9 @@
 """The process that runs vLLM: started by `agents.policies.vllm.process_engine`, it samples and answers calls.
 
 `python -m agents.policies.vllm.process_main FD`, where FD is the file descriptor of an open socket. A message is (number,
-method, arguments); the first has the arguments of `vllm.LLM`. Each is answered by (number, "done", result) or (number,
-"failed", error message), those of `generate` when their completions are finished. `cancel` stops a request, and has no answer.
+method, arguments); the first message has the arguments of `vllm.LLM`. Each message is answered by (number, "done", result) or
+(number, "failed", error message); messages of `generate` are answered when their completions are finished. `cancel` stops a
+request, and gets no answer.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _POLL_S = 5.0
 
 
 class EngineInProcess:
-    """The supported calls, on a `vllm.LLM`.
+    """Answers the supported calls with a `vllm.LLM`.
 
     Args:
         settings: Arguments of `vllm.LLM`.
@@ -132,7 +133,7 @@ def _distribution(sampling: Sampling) -> dict[str, Any]:
 
     With `return_sampling_mask`, vLLM 0.32 rejects requests that are greedy or have no top-k
     (`InputProcessor._validate_params`). Equivalent parameters are used then: top-k of 1 for greedy, and a top-k of the whole
-    vocabulary for none.
+    vocabulary for no top-k.
     """
     if sampling.temperature == 0 and sampling.mask_bound is not None:
         return {"temperature": 1.0, "top_k": 1, "top_p": 1.0, "min_p": 0.0}
@@ -148,7 +149,7 @@ def _completion(output: Any, sampling: Sampling) -> SampledCompletion:
 
 
 def main(descriptor: int) -> None:
-    """Sample and answer calls until the other side goes away."""
+    """Sample and answer calls until the other side closes the connection."""
     os.set_inheritable(descriptor, False)  # vLLM's own processes must not keep the socket open
     connection = Connection(descriptor)
     parent = os.getppid()

@@ -16,8 +16,8 @@ class Rows:
     """The rows of one policy; they are added as they are seen.
 
     Args:
-        engines: The engines that are asked.
-        new_seed: Returns a seed u64[1] for the episodes in which a plain act loop has begun without an announcement.
+        engines: The engines that sample.
+        new_seed: Returns a seed u64[1] for episodes that a plain act loop has begun without an announcement.
     """
 
     def __init__(self, engines: EngineGroup, new_seed: Callable[[], NDArray[np.uint64]]) -> None:
@@ -38,9 +38,9 @@ class Rows:
     def to_request(
         self, asked: NDArray[np.int64], tokens: NDArray[np.int32], length: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """The rows, among the i64[r] asked about, whose completions are not under way.
+        """The rows among `asked` i64[r] whose completions are not under way.
 
-        The tokens i32[b l] and their number i64[b] are those of all rows.
+        `tokens` i32[b l] and `length` i64[b], the number of tokens, are those of all rows.
 
         Rows that do not continue their last requested tokens have started another episode, with another seed.
         """
@@ -60,7 +60,7 @@ class Rows:
         return rows
 
     def request_seeds(self, rows: NDArray[np.int64]) -> list[int]:
-        """A seed for each turn of an episode, as vLLM takes them: below 2^63."""
+        """The seeds of the rows' current turns, below 2^63 as vLLM requires."""
         words = mix(mix(self._seeds[rows]) ^ self._length[rows].astype(np.uint64))
         return [int(word) for word in words >> np.uint64(1)]
 

@@ -24,13 +24,13 @@ from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 _LOGGER = logging.getLogger(__name__)
 _AT_ONCE = 512
-"""Largest number of concurrent requests; the server queues what it has no room for."""
+"""Largest number of concurrent requests; the server queues requests that it has no room for."""
 _TIMEOUT_S = 3600.0
 _QUOTED = 500
 """Number of bytes of an answer that an error quotes."""
 _RETRY_S = 1.0
 _RESET_S, _POLL_S = 10.0, 0.05
-"""Seconds in which a server notices that requests were cancelled, and between two looks at whether it did."""
+"""Seconds within which a server has to notice that requests were cancelled, and seconds between two checks of this."""
 
 
 class ServerEngine:
@@ -59,7 +59,7 @@ class ServerEngine:
         self._under_way: set[Future[SampledCompletion]] = set()
 
     def _check_access(self) -> None:
-        """Check that a server that others can reach has a key, and warn of what the key does not protect."""
+        """Check that a server that other machines can reach has a key, and warn of the routes that the key does not protect."""
         if is_loopback(urlsplit(self.address).hostname or ""):
             return
         if not self._api_key:
@@ -136,7 +136,7 @@ class ServerEngine:
         """Wait until the server reports that it is ready.
 
         Raises:
-            EngineDiedError: If it does not within so many seconds.
+            EngineDiedError: If it is not ready within this time.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -155,7 +155,7 @@ class ServerEngine:
         self._pool.shutdown(wait=False)
 
     def _connection(self) -> http.client.HTTPConnection:
-        """A connection that no proxy of the environment is asked for, since the engine is local, or reached by a tunnel."""
+        """A connection that ignores proxies set in the environment, since the engine is local, or reached by a tunnel."""
         address = urlsplit(self.address)
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         return kind(address.netloc.rpartition("@")[2], timeout=_TIMEOUT_S)

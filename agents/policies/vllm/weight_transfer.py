@@ -40,9 +40,9 @@ def checkpoint_weights(model: Any) -> dict[str, Tensor]:
 
 
 def checkpoint_layers(policy: CausalLMPolicy) -> Iterator[dict[str, Tensor]]:
-    """A policy's weights under the names of a checkpoint: all at once, or if they are divided among ranks layer by layer.
+    """A policy's weights under the names of a checkpoint: all at once or, if they are divided among ranks, layer by layer.
 
-    All ranks take as many of them, and each of a layer's tensors is whole on each rank until the next layer is taken.
+    All ranks must take equally many layers, and each of a layer's tensors is whole on each rank until the next layer is taken.
     """
     if policy.sharded is None:
         yield checkpoint_weights(policy.model)
@@ -55,7 +55,7 @@ def checkpoint_layers(policy: CausalLMPolicy) -> Iterator[dict[str, Tensor]]:
 
 
 def whole_adapter(policy: CausalLMPolicy) -> dict[str, Tensor]:
-    """The weights of a policy's adapter on the CPU, by the names of `peft`; called by all ranks if they are divided."""
+    """The weights of a policy's adapter on the CPU, by the names of `peft`; called by all ranks if weights are divided."""
     weights = {name: whole(weight) for name, weight in (adapter_weights(policy.model) or {}).items()}
     return {name: weight for name, weight in weights.items() if weight is not None}
 
@@ -63,7 +63,7 @@ def whole_adapter(policy: CausalLMPolicy) -> dict[str, Tensor]:
 def fitted(
     weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], *, part: bool = False
 ) -> dict[str, Tensor]:
-    """The weights that an engine has, in its order, without weights that are tied to one of them.
+    """The learner's weights that an engine has too, in the engine's order, without weights that are tied to one of these.
 
     Args:
         weights: The learner's weights by name.
@@ -71,7 +71,8 @@ def fitted(
         part: Whether these are only some of the learner's weights, all of which were fitted before.
 
     Raises:
-        InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; none of these was sent.
+        InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; none of these weights was
+            sent.
     """
     missing = [name for name in shapes if name not in weights]
     other = [
@@ -137,7 +138,7 @@ class SharedMemoryTransfer:
             self._rpc("load_adapter", folder)
 
     def finish(self) -> None:
-        """Put the new weights to use, all of which were sent."""
+        """Put the new weights to use, after all of them were sent."""
         self._rpc("finish_weights")
 
     def _roomy(self, weights: Mapping[str, Tensor]) -> Path:

@@ -19,7 +19,7 @@ class WeightLoader:
     get_model: Any
     model_runner: Any
     _arrived: set[str] | None = None
-    """Names of the weights that have arrived of those that are being replaced; None outside of a replacement."""
+    """Names of the weights that have arrived in the current replacement; None outside of a replacement."""
 
     def checkpoint_shapes(self) -> dict[str, list[int]]:
         """The name and shape of each weight in the checkpoint that the engine was started with.
@@ -99,8 +99,8 @@ class WeightLoader:
     def _process_heads(self) -> None:
         """Repack the weights of output layers.
 
-        On CPU they compute with a packed copy, which a reload in vLLM 0.32 does not update for a layer that is tied to the
-        embedding, since the checkpoint has no weight under its name.
+        On a CPU output layers compute with a packed copy, which a reload in vLLM 0.32 does not update for a layer that is tied
+        to the embedding, since the checkpoint has no weight under its name.
         """
         from vllm.model_executor.layers.vocab_parallel_embedding import UnquantizedEmbeddingMethod
 

@@ -1,9 +1,9 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
 A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 425, 429 or 5xx, or an
-answer that is no completion, such as half of a JSON document. A request that still fails is a `RequestFailure`, which is no
-evidence about the model. A fault of all requests raises `EngineError`: a refused key, an unknown model, a server that can't be
-reached.
+answer that is not a completion, such as half of a JSON document. A request that still fails yields a `RequestFailure`, which is
+no evidence about the model. A fault that affects all requests raises `EngineError`: a refused key, an unknown model, a server
+that can't be reached.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _Result = TypeVar("_Result")
 _CONCERNS_ALL = frozenset((401, 403, 404))
 """Status codes that every request would get: a refused key, an unknown model or address."""
 _MOST_STOPS = 4
-"""Stop strings that a request may have; all of them are looked for here."""
+"""Maximum number of stop strings in a request; this client itself looks for all stop strings in the answer."""
 _SEEDS = 2**31
-"""Seeds of a request are below this, since not every server takes larger ones."""
+"""Seeds of requests are below this number, since not every server accepts larger seeds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class TextRequest:
     """Seed of the sampling, for servers that take one."""
     max_tokens: int
     stop: tuple[str, ...] = ()
-    """Strings that end the completion; one that the server did not stop at is cut off here."""
+    """Strings that end the completion; if the server did not stop at one of them, the completion is cut before it here."""
     tools: tuple[ToolSchema, ...] = ()
     """The tools that the model may call."""
     counted: bool = False
@@ -53,7 +53,7 @@ class TextRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestFailure:
-    """A request that got no completion, by its last attempt."""
+    """The failure of a request's last attempt."""
 
     cause: str
 
@@ -62,22 +62,22 @@ EndpointResult = TextCompletion | RequestFailure
 
 
 class Conversation(Protocol):
-    """Several requests, each of which follows from the answers to those before it."""
+    """Several requests, each of which depends on the answers to earlier requests."""
 
     def request(self) -> TextRequest | None:
         """Give the next request; None if nothing more is to be asked."""
         ...
 
     def take(self, answer: TextCompletion) -> None:
-        """Take the answer, which may take time."""
+        """Process the answer, which may take time."""
         ...
 
 
 class Endpoint:
-    """Samples whole completions from a server; `evaluate` takes it in place of a policy.
+    """Samples whole completions from a server; `evaluate` accepts it in place of a policy.
 
     Args:
-        config: Where and how.
+        config: Address of the server, and settings of the requests.
         temperature: Temperature of the sampling.
 
     Raises:
@@ -99,7 +99,7 @@ class Endpoint:
         self._counted = False
 
     def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
-        """Ask for completions, and yield answers as they come, all that are there, with the indices of their requests.
+        """Ask for completions, and yield lists of the answers that have arrived, with the indices of their requests.
 
         Answers that came before an error are yielded before it is raised.
 
@@ -111,9 +111,9 @@ class Endpoint:
         yield from self._each(requests, self._complete)
 
     def converse(self, conversations: Sequence[Conversation]) -> Generator[list[tuple[int, RequestFailure | None]]]:
-        """Hold conversations, and yield the indices of those that are over as they end, with what ended them early.
+        """Hold conversations, and yield the index of each as it ends, with the failure that ended it early, or None.
 
-        Otherwise as `complete`.
+        In all other respects this is like `complete`.
 
         Raises:
             EngineError: As for `complete`, or if the server counts no tokens although it has to.
@@ -173,7 +173,7 @@ class Endpoint:
         return None
 
     async def _complete(self, client: Any, request: TextRequest) -> EndpointResult:
-        """Ask for one completion, as often as it takes."""
+        """Ask for one completion, with retries."""
 
         def read(said: str) -> TextCompletion:
             self._reached = True
@@ -191,10 +191,11 @@ class Endpoint:
             return RequestFailure(str(failure))
 
     def _check_all(self, failure: ServerError) -> None:
-        """Pass over a failure that concerns one request.
+        """Ignore a failure that concerns only one request.
 
         Raises:
-            EngineError: If it concerns all: a refused key, an unknown model, or a server that was never reached.
+            EngineError: If the failure concerns all requests: a refused key, an unknown model, or a server that was never
+                reached.
         """
         if failure.status in _CONCERNS_ALL:
             raise EngineError(
@@ -240,7 +241,7 @@ class Endpoint:
 
 
 def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Callable[[BaseException], None]) -> None:
-    """Run a task to its end, and deliver its error, the first of several."""
+    """Run a task to its end, and deliver its error, or the first of its errors."""
     try:
         loop.run_until_complete(work)
     except asyncio.CancelledError:
@@ -256,7 +257,7 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
 def _waiting(
     answers: queue.SimpleQueue[tuple[int, _Result] | BaseException],
 ) -> tuple[list[tuple[int, _Result]], BaseException | None]:
-    """Wait for an answer, and take all that are there, up to an error."""
+    """Wait for an answer, and take all answers that have arrived, up to an error."""
     chunk: list[tuple[int, _Result]] = []
     while not chunk or not answers.empty():
         answer = answers.get()

@@ -1,4 +1,4 @@
-"""OpenAI's protocol: messages as it writes them, and completions read from its answers."""
+"""OpenAI's protocol: messages in its format, and completions read from its answers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlvr_envs import TextCompletion
 from verifiers import AssistantMessage, DataError, MadeCall, Message, ToolMessage
 
 _SHOWN = 300
-"""Characters of a server's answer that an error repeats."""
+"""Number of characters of a server's answer that an error quotes."""
 
 
 def chat_message(message: Message) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
     """Read a completion from the text of a response, of either route.
 
     Raises:
-        DataError: If it is no completion, or the server withheld it.
+        DataError: If the response is not a completion, or the server withheld the completion.
     """
     try:
         content = json.loads(said)
@@ -58,7 +58,7 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
     message = choice.get("message")
     given: Mapping[str, Any] = message if isinstance(message, Mapping) else {}
     text, stopped_by = _cut(_text_of(choice), stop)
-    if not stopped_by and choice.get("stop_reason") in stop:  # as vLLM says
+    if not stopped_by and choice.get("stop_reason") in stop:  # as vLLM reports
         stopped_by = str(choice["stop_reason"])
     return TextCompletion(
         text,
@@ -72,7 +72,7 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
 
 
 _REASONING = ("reasoning_content", "reasoning")
-"""The names that servers give to thoughts, which are no part of the completion."""
+"""The names that servers give to thoughts, which are not part of the completion."""
 
 
 def _count(content: Mapping[str, Any], name: str) -> int:
@@ -83,7 +83,7 @@ def _count(content: Mapping[str, Any], name: str) -> int:
 
 
 def _text_of(choice: Mapping[str, Any]) -> str:
-    """The completion of a choice; empty if the model ended without text; if it refused, its refusal."""
+    """The text of a choice, or the refusal if the model refused; empty if the model ended without text."""
     if "message" not in choice:
         if not isinstance(choice.get("text"), str):
             raise DataError(f"the server's answer has neither a message nor a text: {str(choice)[:_SHOWN]!r}")
@@ -102,7 +102,7 @@ def _calls_of(message: Mapping[str, Any]) -> list[Any]:
 
 
 def _made_call(call: object) -> MadeCall:
-    """A call as the model made it; its name and its arguments may be anything that is text."""
+    """A call as the model made it; its name and its arguments may be any text."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         raise DataError(f"a tool call of the server's answer has no function: {str(call)[:_SHOWN]!r}")
@@ -115,7 +115,7 @@ def _made_call(call: object) -> MadeCall:
 
 
 def _cut(text: str, stop: Sequence[str]) -> tuple[str, str]:
-    """A text up to the first stop string, and that stop string, empty if there is none."""
+    """A text up to the first stop string, and this stop string, which is empty if there is none."""
     ends = [(at, string) for string in stop if (at := text.find(string)) >= 0]
     at, string = min(ends, default=(len(text), ""))
     return text[:at], string

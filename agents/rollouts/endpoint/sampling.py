@@ -1,4 +1,4 @@
-"""Episodes of messages as conversations with an endpoint, and the judged samples that result."""
+"""Episodes of messages, held as conversations with an endpoint, and the judged samples that result."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
 def endpoint_env(env: VectorEnv[Any, Any, Any], endpoint: Endpoint) -> rlvr_envs.MessageEnv:
-    """The episodes of an environment as they are put to an endpoint.
+    """The episodes of an environment in the form that an endpoint takes.
 
     Raises:
-        InvalidArgumentError: If it exposes no problems, has nothing that scores, or has rules about tokens.
+        InvalidArgumentError: If the environment exposes no problems, has nothing that scores completions, or has rules about
+            tokens.
     """
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
@@ -38,7 +39,7 @@ def message_env(streams: rlvr_envs.TokenStreams, config: EndpointConfig) -> rlvr
     """The episodes of some streams in the form that an endpoint takes.
 
     Raises:
-        InvalidArgumentError: If they have rules about tokens.
+        InvalidArgumentError: If the streams have rules about tokens.
     """
     if config.route == "completions":
         return rlvr_envs.MessageEnv(streams, "text")
@@ -46,7 +47,7 @@ def message_env(streams: rlvr_envs.TokenStreams, config: EndpointConfig) -> rlvr
 
 
 class Conversation:
-    """An episode as requests, each with a seed that follows from that of the sample; it begins with the first request."""
+    """An episode as requests, each with a seed derived from the sample's; the episode begins with the first request."""
 
     def __init__(self, env: rlvr_envs.MessageEnv, problem: int, seed: int) -> None:
         self._env = env
@@ -78,7 +79,7 @@ class Conversation:
         )
 
     def take(self, answer: rlvr_envs.TextCompletion) -> None:
-        """Take a turn, and answer it."""
+        """Add a turn of the model, and reply to it."""
         self.episode.take(answer)
 
     def close(self) -> None:
@@ -99,8 +100,8 @@ def sample_endpoint(
         env: The episodes.
         endpoint: The server.
         keys: The problem and the number of each sample.
-        seeds: Their seeds.
-        begin: Makes a conversation of the episodes, a problem and a seed.
+        seeds: The seed of each sample.
+        begin: Makes a conversation from the episodes, the index of a problem, and a seed.
 
     Raises:
         EngineError: As for `Endpoint.converse`.
@@ -138,7 +139,7 @@ def _sampled(
 
 
 def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
-    """The verdicts on the episodes that are over; None for the others, and without a verifier."""
+    """The verdicts on the episodes that are over; the episode's error or None for all others, and without a verifier."""
     if rules.verifier is None:
         return [episode.error for episode in episodes]
     asked = [episode for episode in episodes if episode.over and episode.error is None]
