@@ -188,7 +188,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
 
 
 def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
-    """Make an environment for a server; if it has a chat route, its own chat template also ends answers.
+    """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers.
 
     Args:
         make: Makes the environment from arguments.

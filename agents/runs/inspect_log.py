@@ -321,7 +321,7 @@ def _spec(run: RecordedRun, problems: list[str], epochs: int) -> dict[str, Any]:
 
 
 def _run_metadata(run: RecordedRun) -> dict[str, Any]:
-    """The manifest and the log's format; logs for which these are equal are of equal runs."""
+    """The manifest and the log's format; two logs belong to equal runs if both are equal."""
     metadata: dict[str, Any] = _exact(plain({"log": _WRITER, "run": run.name, **run.manifest}))
     return metadata
 

@@ -78,7 +78,7 @@ class FinalAnswers:
     number: str | None = None
     """The column of an integer that is the problem's id; None if there is no such column."""
     key: str | None = None
-    """The column of a text that is the problem's id; None if there is no such column."""
+    """The column that holds the problem's id as text; None if there is no such column."""
     repeated: Sequence[str] = ()
     """Redundant columns, which are left out of the metadata."""
 

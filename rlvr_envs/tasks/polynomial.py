@@ -80,7 +80,7 @@ class Polynomial(ProceduralDataset[Product]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of products to expand or, for `"factor"`, of products of factors `x + b` in any order."""
+        """Number of questions: products to expand, or for `"factor"` products of factors `x + b` in any order."""
         if self.task == "factor":
             return int((2 * self.max_constant) ** self.degree // math.factorial(self.degree))
         return self._space // len(self._forms)

@@ -100,7 +100,7 @@ SIGNS_OF_STATEMENTS = _words(
     "forall exists nexists cong parallel perp to leftrightarrow leftarrow iff Leftrightarrow neg subset subseteq supset "
     "supseteq mapsto"
 )
-"""Signs between formulas that have no values to compare, so that they are read as words."""
+"""Signs that join formulas into a statement. A statement has no value to compare, so it is read as words."""
 FACTOR_STARTS = (
     FUNCTIONS
     | GREEK
