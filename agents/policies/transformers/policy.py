@@ -127,7 +127,7 @@ class CausalLMPolicy(Scorer):
 
         Other policies on the same model drop their caches when they act next. All of them also detect changes that `torch`
         counts: in-place operations, also under `no_grad`, and therefore `load_state_dict`. `torch` does not count changes by
-            fused optimisers or of a parameter's `data`: call this method after either.
+        fused optimisers or of a parameter's `data`: call this method after either.
         """
         self.version += 1
         self._lm.count_change()
