@@ -16,8 +16,7 @@ from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, Ver
 from verifiers.functions import verify_one
 from verifiers.reasoning_gym.problems import ask, refusal, request_of, require_reasoning_gym, runner
 from verifiers.reasoning_gym.reference import ReasoningGymReference, read_reference
-from verifiers.sandbox import ProgramOutput
-from verifiers.sandbox.limits import Isolation
+from verifiers.sandbox import Isolation, ProgramOutput
 from verifiers.types import Outcome, Problem, Verdict
 
 _THREADS = 16

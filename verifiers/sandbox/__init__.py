@@ -15,7 +15,7 @@ from verifiers.sandbox.command import (
     read_answer,
 )
 from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, Role
-from verifiers.sandbox.limits import ISOLATIONS, Limits
+from verifiers.sandbox.limits import ISOLATIONS, Isolation, Limits
 from verifiers.sandbox.live import LiveProgram, ProgramEndedError
 from verifiers.sandbox.memory_files import memory_files
 from verifiers.sandbox.packages import Packages, find_packages
@@ -42,6 +42,7 @@ __all__ = [
     "CommandRunner",
     "Contract",
     "Finished",
+    "Isolation",
     "JobEnd",
     "LaunchError",
     "Limits",
