@@ -20,6 +20,7 @@ ROOT = HOME.parents[1]
 IN_JAIL = [ROOT / "verifiers" / "unit_tests" / contract for contract in ("separate", "together")]
 """Packages that the fork server loads: they find the jail's modules, and not its face."""
 USE = re.compile(r"\b(tests?|tested|testers?|candidates?|reports?|verdicts?)\b", re.IGNORECASE)
+ALLOWED = ("verifiers.errors", "verifiers.bounds", "verifiers._settings")
 MODULES = ("antigravity this test idlelib", '(".test", ".tests")')
 """Modules of the standard library, which may be called anything."""
 
