@@ -500,11 +500,11 @@ def test_every_command_and_none_else_is_driven() -> None:
     ],
 )
 def test_errors_that_were_reported_are_one_line(
-    arguments: str, code: int, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+    arguments: tuple[str, ...], code: int, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if "--model" in arguments:
         damaged_models(workplace)
-    result, lines, said = outcome(shlex.split(arguments), capsys)
+    result, lines, said = outcome([*arguments], capsys)
     assert result == code, said
     assert len(lines) == 1
     assert message in lines[0]
@@ -515,7 +515,6 @@ def test_errors_that_were_reported_are_one_line(
     "arguments",
     [
         "train grpo --env Sort --model nowhere",
-        "train grpo --env Sort --run-folder nowhere --resume",
         "sft --env Sort --out new --model nowhere",
         "eval --env Sort --model nowhere",
         "play --env Sort --model nowhere",

@@ -291,7 +291,7 @@ def test_an_oracles_score_is_not_called_accuracy(tmp_path: Path) -> None:
     ("make", "message"),
     [
         (lambda: BestOfN(0, "oracle"), "n must be at least 1, got 0"),
-        (lambda: BestOfN(2, "orakel"), "unknown guide 'orakel'. Did you mean 'oracle'"),
+        (lambda: BestOfN(2, "orakel"), "guide must be one of 'oracle', 'likelihood'"),
         (lambda: BestOfN(2, 3), "guide must be one of 'oracle', 'likelihood', 'majority' or a function"),  # type: ignore[arg-type]
         (lambda: MCTS(10, "majority"), "unknown guide 'majority'"),
         (lambda: MCTS(1.5, "oracle"), "simulations must be a whole number, got 1.5"),  # type: ignore[arg-type]

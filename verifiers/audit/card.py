@@ -61,7 +61,7 @@ def read_card(path: Path) -> tuple[ReportRow, ReportRow]:
     Raises:
         InvalidArgumentError: If there is no such file, or it has no error rates.
     """
-    text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     rows = []
     for label, name in ((Label.WRONG, "all wrong answers"), (Label.CORRECT, "all right answers")):
         match = re.search(rf"{name}\D+(\d+)\D+(\d+)", text)  # the cells of a row, in Markdown, HTML and JSON
