@@ -207,7 +207,7 @@ def _options_of(info: tyro.constructors.StructTypeInfo) -> tyro.constructors.Str
         _BEING_READ.discard(info.type)
     assert isinstance(spec, tyro.constructors.StructConstructorSpec)
     bounds = dict(bounds_of(info.type))
-    fields = (_option(field, bounds.get(field.name), {*info.markers}) for field in spec.fields)
+    fields = (_option(field, bounds.get(field.name), {*info.markers, *_STYLE}) for field in spec.fields)
     return dataclasses.replace(spec, fields=tuple(fields))
 
 
