@@ -48,6 +48,7 @@ SAYS_WHAT_IS_MISSING = {"math_verifier": "math-verify is not installed", "traini
 
 ALL_HELP = """
 import contextlib, io, runpy, sys
+sys.path.insert(0, "benchmarks")  # as for a file that is started
 for name in sys.argv[1:]:
     sys.argv, said = [name, "--help"], io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
