@@ -340,7 +340,9 @@ def test_a_row_s_time_limit_goes_before_the_verifier_s(
 
 @pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "2"])
 def test_a_time_limit_of_tests_is_a_positive_number(limit: Any) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"timeout_s must be (finite and )?(greater than 0|a number).*, got "):
+    with pytest.raises(
+        InvalidArgumentError, match=r"timeout_s must be (finite and )?(greater than 0|a number).*, got "
+    ):
         StdioTests((StdioCase("", ""),), timeout_s=limit)
 
 
