@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 import types
