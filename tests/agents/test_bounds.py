@@ -163,7 +163,7 @@ def test_a_checked_function_refuses_what_its_parameters_do() -> None:
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("compare", "0 for none. (from 0 to 1; default: 0.0)"),
+        ("compare", "0 for no such margin. (from 0 to 1; default: 0.0)"),
         ("check-dataset", "(at least 1; default: None)"),
         ("train q-learning", "Discount factor from one action to the next. (from 0 to 1; default: 0.99)"),
     ],
