@@ -1,4 +1,4 @@
-"""What errors of a verifier do to learning: one environment, several rates, GRPO and PPO, and the affine correction.
+"""Effect of a verifier's errors on learning: one environment, several rates, GRPO and PPO, and the affine correction.
 
 A tiny transformer that was taught to add a little goes on by reinforcement learning, with a verifier whose verdicts are flipped
 at random: each wrong answer is accepted with the rate of false positives, each right one refused with that of false

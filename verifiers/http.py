@@ -163,7 +163,7 @@ class OpenAIServer:
     timeout_s: float | None
     """Longest time of an attempt in seconds; None for no limit."""
     purpose: str
-    """What needs the package `openai`, for the error message."""
+    """The feature that needs the package `openai`, for the error message."""
 
     def __post_init__(self) -> None:
         try:

@@ -67,7 +67,7 @@ class NumericVerifier:
     r"""A completion is correct when its answer is a literal number with the reference's value.
 
     `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion.
-    Of an equation, only the side after the last equals sign counts. Words, units, currency and percent signs around the number
+    Only the side after the last equals sign of an equation counts. Words, units, currency and percent signs around the number
     are ignored, and so are calculator annotations (`<<3+4=7>>`).
 
     Three things never count as an answer and are `INCORRECT`: part of a compound expression (`37+58`, `2 1/2`, `5 million`,

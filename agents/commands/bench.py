@@ -259,7 +259,7 @@ def _num_problems(environment: SuiteEnvironment) -> int:
 
 
 def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of an environment's arguments that its data set takes."""
+    """The arguments of an environment that its data set takes."""
     options = rlvr_envs.environment_class(name).task.data_options
     return {option: value for option, value in arguments.items() if option in options}
 

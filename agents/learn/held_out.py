@@ -32,7 +32,7 @@ from agents.types import Sampler
 from verifiers import AtLeast, InvalidArgumentError, check_types
 
 _COMPARED = 20
-"""Number of problems by which two data sets are told apart."""
+"""Number of problems that are compared to distinguish two data sets."""
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What a verdict tells: why a verifier broke, whether it supports the problem's tests, and which part decided."""
+"""Readings of a verdict: why a verifier broke, whether it supports the problem's tests, and which part decided."""
 
 from __future__ import annotations
 

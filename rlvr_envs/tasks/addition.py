@@ -78,7 +78,7 @@ class AdditionEnv(TaskEnv):
     counts.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:
     `split="train"`, `max_new_tokens=8`.
     """
 

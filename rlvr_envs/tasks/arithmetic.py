@@ -168,7 +168,7 @@ class ArithmeticEnv(TaskEnv):
     1 if the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer within it counts.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting
     and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
     """
 

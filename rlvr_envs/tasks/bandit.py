@@ -213,7 +213,7 @@ class BanditEnv(TaskEnv):
     `info["verdict"].detail["regret"]` is the best arm's mean minus the pulled arm's mean, summed over the episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0; selects which means are
+    All of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0; selects which means are
     drawn), `means` (such as `(0.2, 0.8)`, instead of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise`
     (1; for normal rewards), `seed` (of the chance events) and `size` of the data set. Defaults: `split="train"`,
     `tokenizer="char"`, `max_new_tokens=pulls`, which is also the minimum.

@@ -35,7 +35,7 @@ Spaces, episode end, information and version history are those of `rlvr_envs.Tas
 {row.reward}
 
 ## Arguments
-Those of `rlvr_envs.Settings`, and {row.arguments}. Defaults: `split="{row.split}"`,
+All of `rlvr_envs.Settings`, and {row.arguments}. Defaults: `split="{row.split}"`,
 `max_new_tokens={row.max_new_tokens}`, `verifier="{row.verifier}"`.
 """
 

@@ -147,7 +147,7 @@ class BlackjackEnv(TaskEnv):
     Terminates when the policy stands, or has more than 21; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set. Defaults: `split="train"`, `max_new_tokens` and
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set. Defaults: `split="train"`, `max_new_tokens` and
     `max_inserted_tokens` as many as a game needs.
     """
 

@@ -187,7 +187,7 @@ class BlackjackHandEnv(TaskEnv):
     Termination: the player sticks or goes over 21. Truncation: never, unless `max_new_tokens` is lowered.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` (of the hands) and `size` of the data set. Defaults: `split="train"`,
+    All of `rlvr_envs.Settings`, `seed` (of the hands) and `size` of the data set. Defaults: `split="train"`,
     `tokenizer="char"`, `max_new_tokens=21`, `max_inserted_tokens` as many as the answers need.
     """
 

@@ -107,7 +107,7 @@ class CliffWalkEnv(TaskEnv):
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `rows` (4) and `columns` (12). Defaults: `split="train"`, `tokenizer="char"`,
+    All of `rlvr_envs.Settings`, `rows` (4) and `columns` (12). Defaults: `split="train"`, `tokenizer="char"`,
     `max_new_tokens=100`, `max_inserted_tokens` as many as the answers need.
     """
 

@@ -59,7 +59,7 @@ class ConnectFourEnv(TaskEnv):
     Terminates when the game is over; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random"), `opening`
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `opponent` ("random"), `opening`
     (1; the maximum number of moves before the policy's first), `columns` (7), `rows` (6) and `connect` (4). Defaults:
     `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """

@@ -141,7 +141,7 @@ class ContextualBanditEnv(TaskEnv):
     episode's pulls.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100, all in one context), `bits` (4; from 1 to 8), `arms` (4; from 2 to
+    All of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100, all in one context), `bits` (4; from 1 to 8), `arms` (4; from 2 to
     26), `instance` (0; selects which weights are drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1; for normal
     rewards), `seed` (of contexts and chance events) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
     `max_new_tokens=pulls`, which is also the minimum.

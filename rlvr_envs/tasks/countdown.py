@@ -149,7 +149,7 @@ class CountdownEnv(TaskEnv):
     1 if the expression is well formed, uses each number exactly once and equals the target, else 0.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `count` (4) of the numbers,
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `count` (4) of the numbers,
     `max_number` (25) and `max_target` (100). Defaults: `split="train"`, `max_new_tokens=48`.
     """
 

@@ -118,7 +118,7 @@ class FrozenLakeEnv(TaskEnv):
     Termination: the goal or a hole is reached. Truncation: `max_new_tokens` moves were made without reaching either.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`), `slip` (2/3),
+    All of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`), `slip` (2/3),
     `seed` (of the chance events) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
     `max_new_tokens=100`, `max_inserted_tokens` as many as the answers need.
     """

@@ -334,7 +334,7 @@ class FunctionEnv(TaskEnv):
     1 if the function passes every generated test in the sandbox, else 0.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `level` (1). Defaults:
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `level` (1). Defaults:
     `split="train"`, `max_new_tokens=160`.
     """
 

@@ -42,7 +42,7 @@ class GEMEnv(TaskEnv):
     Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (arguments of the game in addition
+    All of `rlvr_envs.Settings`, and `game="game:GuessTheNumber-v0-easy"`, `arguments={}` (arguments of the game in addition
     to its id), `seed=0`, `size`, `max_prompt_bytes=8192` (seeds with a longer first message are skipped) and `isolation="auto"`
     (of the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.
     """

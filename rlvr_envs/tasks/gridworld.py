@@ -154,7 +154,7 @@ class GridWorldEnv(TaskEnv):
     Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `n` (4; from 2 to 10) and `step_reward` (-0.01). Defaults: `split="train"`,
+    All of `rlvr_envs.Settings`, `n` (4; from 2 to 10) and `step_reward` (-0.01). Defaults: `split="train"`,
     `tokenizer="char"`, `max_new_tokens` n**2.
     """
 

@@ -137,7 +137,7 @@ class GuessNumberEnv(TaskEnv):
     Terminates when the number is guessed or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `high` (100) and `guesses`
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `high` (100) and `guesses`
     (7 for 100). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 

@@ -117,7 +117,7 @@ class HangmanEnv(TaskEnv):
     Terminates when the word is found or the misses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `misses` (8).
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `misses` (8).
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 

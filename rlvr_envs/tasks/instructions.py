@@ -198,7 +198,7 @@ class InstructionsEnv(TaskEnv):
     `verifier=("ifeval", {"partial_credit": True})` gives the share of instructions that are followed.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum number in a prompt),
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum number in a prompt),
     `kinds="basic"` (`"all"` adds the three kinds that need `pip install 'rlvr-envs[ifeval]'`; ids such as
     `("punctuation:no_comma", "keywords")` restrict the kinds) and `max_words=100` (the largest number of words that an
     instruction may demand or set as a limit; a larger value needs a greater `max_new_tokens`). Defaults: `split="train"`,

@@ -100,7 +100,7 @@ class LinearEquationEnv(TaskEnv):
     1 if the completion gives the exact solution, else 0.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `max_coefficient` (9) and
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `max_coefficient` (9) and
     `solution` (`"integer"` or `"rational"`). Defaults: `split="train"`, `max_new_tokens=16`.
     """
 

@@ -160,7 +160,7 @@ class MastermindEnv(TaskEnv):
     Terminates when the code is broken or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4), `colours` (6) and
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4), `colours` (6) and
     `guesses` (10). Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 

@@ -141,7 +141,7 @@ class MazeEnv(TaskEnv):
     Termination: the goal or the trap is reached. Truncation: `max_new_tokens` moves were made without reaching either.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`) and `step_reward`
+    All of `rlvr_envs.Settings`, `layout` (a drawing such as the one above; see `rlvr_envs.worlds.drawing`) and `step_reward`
     (0). Defaults: `split="train"`, `tokenizer="char"`, `max_new_tokens` twice the number of cells.
     """
 

@@ -139,7 +139,7 @@ class PolynomialEnv(TaskEnv):
     1 if the answer is algebraically equal to the polynomial and has the required form, else 0.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `degree` (2), `max_leading`
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `degree` (2), `max_leading`
     (3), `max_constant` (9) and `task` (`"mixed"`, `"expand"` or `"factor"`). Defaults: `split="train"`,
     `max_new_tokens=64`.
     """

@@ -110,7 +110,7 @@ class ReasoningGymEnv(TaskEnv):
     credit; `verifier=("reasoning_gym", {"partial_credit": False})` rewards only right answers.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields
+    All of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields
     of the task's config), `seed=0`, `size`, `max_prompt_bytes=8192` (longer questions are skipped) and `isolation="auto"` (of
     the sandbox). Defaults: `split="train"`, `max_new_tokens=1024`, `verifier="reasoning_gym"`.
     """

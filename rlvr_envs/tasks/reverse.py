@@ -76,7 +76,7 @@ class ReverseEnv(TaskEnv):
     1 if the completion is the reversed word, else 0. Under a chat prompt, the answer within the completion counts.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:
     `split="train"`, `max_new_tokens=16`.
     """
 

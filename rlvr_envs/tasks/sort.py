@@ -82,7 +82,7 @@ class SortEnv(TaskEnv):
     1 if the completion is the sorted list, else 0. Under a chat prompt, the answer within the completion counts.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and
     `max_number` (99). Defaults: `split="train"`, `max_new_tokens=32`.
     """
 

@@ -25,7 +25,7 @@ class TextEnv(TaskEnv):
     verifier `choice`, tests that `convert` makes by `unit_tests`, and instructions that it makes by `ifeval`.
 
     ## Arguments
-    Those of `rlvr_envs.Settings` and of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt` and the
+    All of `rlvr_envs.Settings` and of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt` and the
     `reference`), `convert` (the converter from a column to the reference), `layout` and `verifiers` (for verl's rows, each
     judged by its `data_source`), `config`, `data_dir` and `contracts`. Defaults: `split="train"`, `max_new_tokens=256`.
     """

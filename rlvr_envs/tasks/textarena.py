@@ -47,7 +47,7 @@ class TextArenaEnv(TaskEnv):
     by a wrong move, the episode counts as an error, since it is no evidence about the policy.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (arguments of the game in addition to its id),
+    All of `rlvr_envs.Settings`, and `game="GuessTheNumber-v0"`, `arguments={}` (arguments of the game in addition to its id),
     `seed=0`, `size`, `max_prompt_bytes=8192` (seeds with a longer first message are skipped), `isolation="auto"` (of the
     sandbox), and for two players `seat=None` (the policy's player, 0 or 1; None draws it for each problem) and
     `opponent="random"`. Defaults: `split="train"`, `max_new_tokens=1024`, `max_inserted_tokens=8192`.

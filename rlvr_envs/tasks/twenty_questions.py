@@ -206,7 +206,7 @@ class TwentyQuestionsEnv(TaskEnv):
     Terminates when the thing is named or the questions are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `questions` (20). Defaults:
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `questions` (20). Defaults:
     `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 

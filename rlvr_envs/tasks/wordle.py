@@ -120,7 +120,7 @@ class WordleEnv(TaskEnv):
     Terminates when the word is found or the guesses are used up; truncates if `max_new_tokens` are used up first.
 
     ## Arguments
-    Those of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `guesses` (6).
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5) and `guesses` (6).
     Defaults: `split="train"`, `max_new_tokens` and `max_inserted_tokens` as many as a game needs.
     """
 
