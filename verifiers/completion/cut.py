@@ -140,15 +140,13 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
         while passed < len(code) and code[passed].start < mark.start():
             fence = "" if thinking else code[passed].after(fence)
             passed += 1
-        if passed and mark.start() < code[passed - 1].end and not _ends(mark, code[passed - 1]):
-            continue  # part of a fence's label
-        if mark["close"] and _is_quoted(mark):
+        in_label = passed > 0 and mark.start() < code[passed - 1].end
+        # A mark may close the last block of a thought with it, in one line.
+        if in_label and not (mark["close"] and code[passed - 1].info.startswith(mark[0])):
             continue
-        if passed and mark["close"] and _ends(mark, code[passed - 1]):
-            start, thinking, fence = mark.end(), False, ""
-        elif not mark["close"]:
+        if not mark["close"]:
             thinking = thinking or (not fence and _opens(mark, last_closing))
-        elif thinking or not fence or not _closes_code(code, passed):
+        elif not _is_quoted(mark) and (in_label or thinking or not fence or not _closes_code(code, passed)):
             start, thinking, fence = mark.end(), False, ""
     return start, thinking
 
@@ -168,11 +166,6 @@ def _is_quoted(mark: re.Match[str]) -> bool:
     """Whether a mark stands between two equal quotation marks or backticks; a single one belongs to the text beside it."""
     before, after = mark.string[mark.start() - 1 : mark.start()], mark.string[mark.end() : mark.end() + 1]
     return before != "" and before == after and before in _QUOTES
-
-
-def _ends(mark: re.Match[str], fence: Fence) -> bool:
-    """Whether a fence's label is a mark that closes a thought: the fence ends the last block of the thought."""
-    return bool(mark["close"]) and fence.info.startswith(mark[0])
 
 
 def _closes_code(fences: Sequence[Fence], passed: int) -> bool:
