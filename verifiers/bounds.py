@@ -12,6 +12,7 @@ import inspect
 import math
 from collections.abc import Iterator
 from typing import Annotated, Any, get_type_hints
+from urllib.parse import urlsplit
 
 from verifiers.errors import InvalidArgumentError
 
@@ -99,8 +100,12 @@ class HTTPAddress(Bound):
         self.such_as = such_as
 
     def admits(self, value: float | str) -> bool:
-        """Whether a text begins like an HTTP address."""
-        return str(value).startswith(("http://", "https://"))
+        """Whether a text is an HTTP address."""
+        try:
+            parts = urlsplit(str(value))
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and bool(parts.netloc)
 
     def __str__(self) -> str:
         """The bound in words, with the example."""

@@ -172,7 +172,7 @@ class _Letters(Kind[frozenset[str]]):
             mentions = self._at_end(content)
         else:
             plain = view_of(content, inline=form != "whole").plain
-            mentions = self._alone(plain) if form == "whole" else self._at_mark(plain)
+            mentions = self._alone(plain) if form == "whole" else self._at_mark(plain, only=form == "second")
         affirmed = {mention.letter for mention in mentions if not mention.denied}
         # A mark that denies a letter is as final as one that states a letter: earlier marks are not considered.
         denied = {one.letter for one in mentions if one.denied and (not affirmed or one.letter in affirmed)}
@@ -222,13 +222,14 @@ class _Letters(Kind[frozenset[str]]):
     def _allowed(self) -> set[str]:
         return set(self.choices or ascii_uppercase)
 
-    def _at_mark(self, text: str) -> list[_Mention]:
-        """Read a text that holds an answer and little else."""
+    def _at_mark(self, text: str, *, only: bool) -> list[_Mention]:
+        """Read a text that holds an answer and little else; `only` if a letter in a sentence about something else is none."""
         label = _LABEL.match(text)
         named = _TEXT_AND_LETTER.fullmatch(text.strip(_DECORATION))
         if named and (texts := self._texts(named[1])):
             return [*texts, *self._letters(named[2])]
-        return self._alone(text) or (self._labelled(label) if label else []) or self._letters(text)
+        mentions = self._alone(text) or (self._labelled(label) if label else [])
+        return mentions or (self._letters(text) if not only or _CHATTER.fullmatch(text) else [])
 
     def _alone(self, text: str) -> list[_Mention]:
         """The letter, if the whole text is a letter or a choice's text."""

@@ -54,7 +54,9 @@ def _read_reference(reference: object) -> CountdownReference:
     """A reference as it is, or one of a mapping with its fields."""
     if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
         numbers = reference["numbers"]
-        return CountdownReference(tuple(numbers) if isinstance(numbers, list | tuple) else (), reference["target"])
+        return CountdownReference(
+            tuple(numbers) if isinstance(numbers, list | tuple) else (numbers,), reference["target"]
+        )
     if not isinstance(reference, CountdownReference):
         raise InvalidArgumentError(
             "the countdown verifier needs a CountdownReference(numbers, target) as its reference, or a mapping with 'numbers' "

@@ -7,12 +7,12 @@ Both get the JSON of an item, in the form that `rlvr serve-verifier` takes: `com
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import subprocess
 from collections.abc import Mapping
 
-from verifiers._settings import check_arguments, is_number
+from verifiers._settings import checked
+from verifiers.bounds import Address, Seconds
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError, VerifierContractError
 from verifiers.functions import as_verdict, verifier_error
 from verifiers.http import JsonServer, ServerError
@@ -36,12 +36,8 @@ class ServedVerifier:
         InvalidArgumentError: If the address is not an HTTP address, or `timeout_s` is not positive.
     """
 
-    def __init__(self, address: str, *, token: str | None = None, timeout_s: float = 60.0) -> None:
-        check_arguments(str, address=address)
-        check_arguments(str | None, token=token)
-        _check_timeout(timeout_s)
-        if not address.startswith(("http://", "https://")):
-            raise InvalidArgumentError(f"address must begin with http:// or https://, got {address!r}")
+    @checked
+    def __init__(self, address: Address, *, token: str | None = None, timeout_s: Seconds = 60.0) -> None:
         key = None if token is None else str(secret(token))
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         self._server = JsonServer(f"{address.rstrip('/')}/verify", "verifier", headers, key, timeout_s)
@@ -77,12 +73,9 @@ class CommandVerifier:
         InvalidArgumentError: If an argument is out of range.
     """
 
-    def __init__(self, command: str, *, timeout_s: float = 60.0) -> None:
-        check_arguments(str, command=command)
-        _check_timeout(timeout_s)
-        self._words, self._timeout_s = shlex.split(command), timeout_s
-        if not self._words:
-            raise InvalidArgumentError("command must name a program, such as 'python grade.py', got none")
+    @checked
+    def __init__(self, command: str, *, timeout_s: Seconds = 60.0) -> None:
+        self._words, self._timeout_s = _words(command), timeout_s
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
         """Start the program.
@@ -104,9 +97,15 @@ class CommandVerifier:
             return verifier_error(error)
 
 
-def _check_timeout(timeout_s: float) -> None:
-    if not (is_number(timeout_s) and 0 < timeout_s < math.inf):
-        raise InvalidArgumentError(f"timeout_s must be a positive finite number, got {timeout_s!r}")
+def _words(command: str) -> list[str]:
+    """The program and its arguments."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise InvalidArgumentError(f"command must be written as for a shell, got {command!r}: {error}") from error
+    if not words:
+        raise InvalidArgumentError("command must name a program, such as 'python grade.py', got none")
+    return words
 
 
 def _item(completion: str, problem: Problem) -> str:
@@ -130,7 +129,7 @@ def _verdict(answer: object, source: str) -> Verdict:
         return as_verdict(answer, source)
     try:
         outcome = Outcome(answer["outcome"])
-        text, detail = answer.get("answer"), answer.get("detail") or {}
+        text, detail = answer.get("answer"), dict(answer.get("detail") or {})
         if answer.get("score") is None:
             return Verdict.of(outcome, text, detail=detail)
         return Verdict(float(answer["score"]), outcome, text, detail)

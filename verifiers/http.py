@@ -243,6 +243,8 @@ class OpenAIServer:
                 temporary=True,
                 connected="Connect" not in name,
             ) from error
+        except (openai.OpenAIError, ValueError, TypeError) as error:  # such as a text that UTF-8 can't hold
+            raise ServerError(f"the question can't be sent: {self.clean(error)}", temporary=False) from error
 
     def clean(self, said: object) -> str:
         """The beginning of a server's message, without the key, which some servers repeat in their refusals."""

@@ -240,17 +240,23 @@ _WRAPPING = "$€£¥#*_`\"'“”‘’()[]{}\\%°"
 _CLOSING = _WRAPPING + ".,;:!?"
 _SIGNS = ["+", "-", "−", "–", "*", "/", "×", "÷", "·", "^", "**", "\\times", "\\cdot", "\\div"]
 _OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x", "twice", "half", "double", "triple"])
-_BEFORE_A_VALUE = frozenset(["\n", "=", "≈", "is", "are", "was", "be", "equals", "exactly", "about"])
 _CONTINUATIONS = re.compile(
     r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
     r"hundred|thousand|million|billion|trillion)\b"
 )
 _DEGREES = re.compile(r"\s*(?:\^\s*(?:\{\s*)?\\circ\b(?:\s*\})?|\\degree\b)")
 _SEPARATOR = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,!;: ])(?=[0-9]{3}(?![0-9]))")
+_MINUS = re.compile(
+    r"(?<![-\w])(?:(?<!non )negative|(?:\A|(?<=\n)|(?<=[=≈:] )|(?<=\b(?:is|be) )|(?<=\b(?:are|was) )|(?<=\bequals ))minus)"
+    r"\s+(?=[$(*]{0,3}[0-9])",
+    re.IGNORECASE,
+)
+"""Matches `negative` before a number, and `minus` where nothing stands from which to subtract."""
 
 
 def _typeset(plain: str) -> str:
-    """Replace TeX's commands for degrees and for separators of thousands by plain signs."""
+    """Write minus signs, degrees and separators of thousands as plain signs, where they are words or TeX."""
+    plain = _MINUS.sub("-", plain)
     if "\\" not in plain and "{,}" not in plain:
         return plain
     return _DEGREES.sub("°", _SEPARATOR.sub(",", plain))
@@ -285,15 +291,7 @@ def _positions(words: list[str]) -> list[int]:
 def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
     at = numbers[which]
     literal = _GLUED_UNIT.sub("", words[at].lstrip(_WRAPPING).rstrip(_CLOSING)).replace("-$", "-")
-    if _is_negative(words, at):
-        literal = literal[1:] if literal.startswith("-") else f"-{literal}"
     return _Candidate(literal, _objection(words, at) or _offered(words, numbers, which))
-
-
-def _is_negative(words: list[str], at: int) -> bool:
-    """Whether the word before a number is its sign: `negative 12`, and `minus 12` with nothing to subtract from."""
-    sign = words[at - 1].lower().lstrip(_WRAPPING) if at else ""
-    return sign == "negative" or (sign == "minus" and (at == 1 or words[at - 2].lower() in _BEFORE_A_VALUE))
 
 
 def _objection(words: list[str], at: int) -> str:
@@ -301,9 +299,7 @@ def _objection(words: list[str], at: int) -> str:
     before = words[at - 1] if at else ""
     bullet = before in ("-", "*") and at > 1 and words[at - 2] == "\n"
     after = words[at + 1] if at + 1 < len(words) and words[at][-1] not in ".,;:!?" else ""
-    if (before.lower() in _OPERATORS and not bullet and not _is_negative(words, at)) or _CONTINUATIONS.match(
-        after.lower().lstrip("$")
-    ):
+    if (before.lower() in _OPERATORS and not bullet) or _CONTINUATIONS.match(after.lower().lstrip("$")):
         return "part of a compound expression"
     if after.lower() in _OPERATORS and any(re.search("[0-9]", word) for word in words[at + 2 : at + 3]):
         return "part of a compound expression"
@@ -325,13 +321,14 @@ def _are_equal(one: str, other: str) -> bool:
 
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
     """Say that the number is one of several values that are offered; empty if it is the only one."""
-    for other in (which - 1, which + 1):
-        if 0 <= other < len(numbers):
-            low, high = sorted((numbers[which], numbers[other]))
-            between = [word.strip(",").lower() for word in words[low + 1 : high]]
-            listed = not between and words[low].endswith(",")
-            if _are_equal(words[low], words[high]):
-                continue
-            if listed or (between and all(word in _CONNECTIVES for word in between)):
+    for others in (numbers[:which][::-1], numbers[which + 1 :]):
+        last = numbers[which]
+        for other in others:
+            between = [word.strip(",").lower() for word in words[min(last, other) + 1 : max(last, other)]]
+            is_listed = not between and words[min(last, other)].endswith(",")
+            if not is_listed and not (between and all(word in _CONNECTIVES for word in between)):
+                break
+            if not _are_equal(words[numbers[which]], words[other]):
                 return "one of several numbers offered"
+            last = other
     return ""

@@ -197,6 +197,50 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         assert outcome(name, completion, answer) == "correct", name
 
 
+@pytest.mark.parametrize(
+    ("completion", "answer"),
+    [
+        ("The answer is 5.\nWait, -12", "-12"),
+        ("The answer is 5.\nWait, $-12$.", "-12"),
+        ("The answer is 5. No, **13**.", "13"),
+        ("The answer is 5. Wait, .5", "0.5"),
+        ("Answer: 7\n\nIs there any other solution? No, 7", "7"),
+        ("\\boxed{12}\n\nWait, x = 12 does not work.", None),
+        ("\\boxed{12}\n\nWait, 2x = 12.", None),
+        ("\\boxed{12} Wait, 7 + 5 = 12 is a mistake.", None),
+        ("\\boxed{12} Let me check: 7 + 6 = 13.", None),
+        ("Vieta says that the sum is 5, so the answer is 5.", "5"),
+        ("Hence we may say the answer is 5.", "5"),
+        ("The number of people who said the film was good is \\boxed{5}.", "5"),
+        ("One might think the answer is 12.", None),
+        ("Estimate: the answer is 4.\nConclusion: the answer is 5.", "5"),
+        ("Answer: 7 is incorrect", None),
+        ("So 42 is the answer.", "42"),
+        ("If 42 is the answer, 43 is not.", None),
+    ],
+)
+def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: str, answer: str | None) -> None:
+    for name in ("math", "numeric"):
+        for value in ("12", "-12", "13", "5", "0.5", "7", "42"):
+            assert (outcome(name, completion, value) == "correct") == (value == answer), (name, value)
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference"),
+    [
+        ("Answer: $2x$, plus a constant", "2x"),
+        ("Answer: 2, multiplied by a hundred", "2"),
+        ("Answer: 3 feet, four inches tall", "3"),
+        (r"Answer: $(2,\infty)$, excluding the point three", r"(2,\infty)"),
+        ("Answer: 7 is one of the two solutions", "7"),
+        ("The answer is 2, we get 3 as well", "2"),
+        ("Answer: 1, 2, or 3 if n is odd", "1, 2"),
+    ],
+)
+def test_words_that_belong_to_the_value_are_no_remark(completion: str, reference: str) -> None:
+    assert outcome("math", completion, reference) != "correct"
+
+
 def test_what_declines_behind_the_last_number_counts() -> None:
     declined = "It is 5 + 7 = 12. However, since I don't know the month, I cannot determine the answer."
     assert outcome("numeric", declined, "12") == "no_answer"
@@ -248,6 +292,8 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
         ("C\nWait, B.", "B"),
         ("(C). Sorry, I meant B.", "B"),
         ("A is wrong. C. Actually C is right.", "C"),
+        ("(B) Rome.\n\nLet me double-check the others: (A) is in England, (C) is in France.", "B"),
+        ("\\boxed{B}. Let me check option C", "B"),
     ],
 )
 def test_the_letter_that_a_completion_states(completion: str, letter: str) -> None:

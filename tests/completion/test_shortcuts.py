@@ -13,7 +13,7 @@ from verifiers.completion.explicit import boxes
 from verifiers.completion.marking import view_of
 from verifiers.completion.places import matches
 
-TABLES = (words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
+TABLES = (words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 PARTS = sorted(
     {part for table in TABLES for part in re.findall(r"[\w']+|n't", table.listed)} | {"is", "’t", "isn", ".", "they"}
 )
@@ -29,7 +29,7 @@ def test_a_text_without_the_words_of_a_phrase_does_not_hold_it(parts: list[str],
 
 
 @pytest.mark.parametrize(
-    "phrase", ["I don’t think", "HE INSISTS THAT", "they said that", "isn't", "can’t be", "let's say", "DON'T SAY"]
+    "phrase", ["I don’t think", "HE INSISTS", "they said", "isn't", "can’t be", "let's say", "DON'T SAY"]
 )
 def test_phrases_in_other_spellings(phrase: str) -> None:
     tables = [table for table in TABLES if re.search(table.pattern, phrase, re.IGNORECASE)]

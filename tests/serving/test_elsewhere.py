@@ -79,11 +79,15 @@ def test_a_program_that_gives_none_is_a_verifier_that_broke(
 
 
 def test_bad_arguments_and_references() -> None:
-    with pytest.raises(InvalidArgumentError, match="must begin with http"):
+    with pytest.raises(InvalidArgumentError, match="begins with http"):
         verifiers.make("served", address="localhost:8000")
+    with pytest.raises(InvalidArgumentError, match="begins with http"):
+        verifiers.make("served", address="http://[::1")
+    with pytest.raises(InvalidArgumentError, match=r"as for a shell.*No closing quotation"):
+        verifiers.make("command", command='"')
     with pytest.raises(InvalidArgumentError, match="must name a program"):
         verifiers.make("command", command=" ")
-    with pytest.raises(InvalidArgumentError, match="timeout_s must be a positive finite number"):
+    with pytest.raises(InvalidArgumentError, match="timeout_s must be greater than 0"):
         verifiers.make("command", command="true", timeout_s=0)
     with pytest.raises(UnreadableReferenceError, match="can't be sent as JSON"):
         verifiers.make("command", command="true")("4", Problem("1", "", float("nan")))

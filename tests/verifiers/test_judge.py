@@ -177,6 +177,13 @@ def test_a_refusal_is_not_tried_again_and_does_not_tell_the_key(server):
     assert len(server.bodies) == 1
 
 
+def test_a_text_that_utf8_cannot_hold_breaks_its_row_alone(server):
+    server.answer = lambda body: chat("Yes")
+    broken, judged = judge(server).verify_batch(["95 \ud800", "95"], [PROBLEM] * 2)
+    assert errors(broken).startswith("the judge did not answer: the question can't be sent: ")
+    assert judged.outcome is Outcome.CORRECT
+
+
 def test_the_key_in_the_environment_goes_to_no_server(server, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sesame")
     judge(server)("95", PROBLEM)

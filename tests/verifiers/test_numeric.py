@@ -286,11 +286,17 @@ def test_a_fraction_of_tex_is_a_literal_where_it_stands_alone(completion, right)
         ("The answer is minus $12", "-12"),
         ("#### negative 12", "-12"),
         ("It was negative 3.5 degrees.", "-3.5"),
-        ("negative -12", "12"),
+        ("The number of values where f is negative: 3", "3"),
+        ("non negative: 3", "3"),
     ],
 )
 def test_a_sign_in_words(completion: str, answer: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", answer)).outcome is Outcome.CORRECT
+
+
+@pytest.mark.parametrize("completion", ["6 or 5 or 5", "The median of 3, 5, 5", "5 or 5.0 or 6"])
+def test_equal_numbers_among_others_are_several(completion: str) -> None:
+    assert NumericVerifier()(completion, Problem("p", "", "5")).outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize("completion", ["8 minus 12", "the result is x minus 12", "5 is negative? 12"])

@@ -26,7 +26,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 
-_OR_NUMBER = re.compile(r",\s+or\s+(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
+_OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -139,9 +139,9 @@ class _Search(Generic[Value]):
 
     def _without_remark(self, content: str) -> str:
         """A statement without a final remark that begins with `or` and a number, as in `12, or 24 if order matters`."""
-        joint = _OR_NUMBER.search(content)
-        is_remark = joint is not None and self._kind.read(content[joint.end() :], "second") is None
-        return content[: joint.start()] if joint is not None and is_remark else content
+        match = _OR_NUMBER.match(content)
+        is_remark = match is not None and self._kind.read(content[match.end() :], "second") is None
+        return content[: match.start("joint")] if match is not None and is_remark else content
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer that a content states, either as a whole or in a phrase."""
@@ -174,7 +174,9 @@ class _Search(Generic[Value]):
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
         correction = correction_after(self._text[end:], mark.rest if end == mark.end else "")
-        if correction is not None and not self._same_as(last_result(correction), value):
+        if correction is not None and not any(
+            self._same_as(text, value) for text in (value_alone(correction), last_result(correction))
+        ):
             corrected = self._different((value_alone(correction),), value)
             return Found(corrected, mark.form if corrected is not None else "an answer that is taken back")
         offered = [alternative_after(self._text, mark)]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from verifiers.completion import words
-from verifiers.completion.denied import is_rejected
 from verifiers.completion.mark import BEFORE, Mark
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import SENTENCE_END, end_of_sentence
@@ -14,7 +13,7 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _CORRECTION = re.compile(
-    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?P<cue>{words.CORRECTIONS.pattern}|{_NO_BUT})",
+    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?P<cue>{words.CORRECTIONS.pattern}|{_NO_BUT})|{words.CHECKS.pattern})",
     re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
@@ -33,24 +32,42 @@ def correction_after(text: str, rest: str = "") -> str | None:
         rest: The rest of the answer's sentence, before `text`; "actually" takes nothing back in it.
     """
     whole = rest + text
-    ends = [
-        cue.end() for cue in _CORRECTION.finditer(whole) if cue.end() > len(rest) or cue["cue"].lower() != "actually"
-    ]
+    ends = [cue.end() for cue in _CORRECTION.finditer(whole) if _takes_back(cue, len(rest))]
     return whole[ends[-1] :] if ends and not _CONFIRMED.search(whole, ends[0]) else None
 
 
+def _takes_back(cue: re.Match[str], rest: int) -> bool:
+    """Whether a cue takes back the answer before it; `rest` is the length of the rest of the answer's sentence."""
+    if not cue["cue"]:
+        return bool(last_result(cue.string[cue.end() :]))
+    return cue.end() > rest or cue["cue"].lower() != "actually"
+
+
 def value_alone(text: str) -> str:
-    """The text after a correction, such as `13` after `No wait,`, if it is a single sentence; else an empty text."""
-    return text.strip(" \t\n,.:;!?*_$—–-") if not SENTENCE_END.search(text.strip(" \t\n.!*_$")) else ""
+    """The text after a correction, such as `-13` after `No wait,`, if it is a short single sentence; else an empty text."""
+    text = _AROUND_A_VALUE.sub("", text[: 2 * _LONGEST_VALUE])
+    return text if len(text) <= _LONGEST_VALUE and not SENTENCE_END.search(text) else ""
+
+
+_AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s))+|[\s.,:;!?*_]+\Z")
+"""Punctuation and emphasis around a value; neither its sign nor its decimal point."""
 
 
 def last_result(text: str) -> str:
-    """The right side of the last equation of a text, unless the text calls it wrong; an empty text if there is none."""
-    result = _RIGHT_SIDE.match(text.rpartition("=")[2]) if "=" in text else None
-    return result["value"] if result and not is_rejected(result.string[result.end() :]) else ""
+    """The result of the calculation that ends a text, as in `6 * 7 = 42`; an empty text if none does."""
+    before, _, result = text[-BEFORE:].rpartition("=")
+    term = _CLAUSE.split(before)[-1]
+    is_calculation = re.search("[0-9]", term) and not _NAME.search(term)
+    value = _RIGHT_SIDE.fullmatch(result) if is_calculation else None
+    return value["value"] if value else ""
 
 
-_RIGHT_SIDE = re.compile(r"[\s$]*(?P<value>[^\s=]*[0-9}])")
+_CLAUSE = re.compile(r"[.:;,]\s|[\n=]")
+_NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
+_RIGHT_SIDE = re.compile(
+    r"[\s$]*(?P<value>[^\s=]*[0-9}])[\s.,!$*_)\]\\]*(?:(?:good|great|perfect|ok|okay|right|correct|nice)[\s.,!]*)?",
+    re.IGNORECASE,
+)
 
 
 def alternative_after(text: str, mark: Mark) -> str:

@@ -15,14 +15,19 @@ _END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
 _DENIED = re.compile(
     rf"{words.DENIALS.pattern}(?:(?!\b(?:but|so|then|thus|hence|therefore)\b)[^.,;:\n]){{0,30}}$", re.IGNORECASE
 )
+_ATTRIBUTED = re.compile(
+    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result))*\W*(?:[0-9]\S*)?$",
+    re.IGNORECASE,
+)
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
 _NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
+_VALUE_REJECTED = re.compile(rf"\W*[0-9]\S*\s(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
 _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
 _SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
 _HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
-_BEFORE = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS)
-_AROUND = words.Prefilter(words.DENIALS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
+_BEFORE = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS)
+_AROUND = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 _CONDITION = re.compile(r"\W*(?:and\W+)?(?:for|when|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b)", re.IGNORECASE)
 _START = re.compile(r"[.!?:;\n]\s*")
 _NEGATION_REACH = 40
@@ -45,15 +50,19 @@ def is_rejected(after: str) -> bool:
 
 
 def is_doubted(clause: str, sentence: str) -> bool:
-    """Whether a clause is a supposition, or the end of a sentence is denied."""
-    return _BEFORE.may_match(sentence) and bool(_SUPPOSED.match(clause) or _DENIED.search(sentence))
+    """Whether a clause is a supposition, or the end of a sentence is denied or leaves the answer to somebody else."""
+    return _BEFORE.may_match(sentence) and bool(
+        _SUPPOSED.match(clause) or _DENIED.search(sentence) or _ATTRIBUTED.search(sentence)
+    )
 
 
 def is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
     """Whether a statement is denied, asked or supposed; `is_conditional` if its verb is a conditional such as "would be"."""
     before = before[-BEFORE:]
     cut = _CLAUSE_START.search(before)
-    if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement) or _NEGATED.match(statement):
+    if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement):
+        return True
+    if _NEGATED.match(statement) or _VALUE_REJECTED.match(statement):
         return True
     return is_conditional and _HYPOTHESIS.match(_START.split(before)[-1]) is not None
 
@@ -86,8 +95,8 @@ def is_void_statement(plain: str) -> bool:
     stripped = plain.rstrip(" .!*_\"'”)")
     start = max((end.end() for end in SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
-    if is_asked(sentence) or not _BEFORE.may_match(sentence):
+    if is_asked(sentence) or not _AROUND.may_match(sentence):
         return is_asked(sentence)
     clauses = re.split(r",\s|\bthen\b", sentence)
     clause = next((part for part in reversed(clauses) if re.search("[0-9A-Z]", part)), sentence)
-    return is_doubted(clause, sentence) or _NEGATED_WITHIN.search(sentence) is not None
+    return is_doubted(clause, sentence) or bool(_NEGATED_WITHIN.search(sentence) or _VALUE_REJECTED.search(sentence))

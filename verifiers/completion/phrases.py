@@ -33,7 +33,7 @@ _CLAIM = re.compile(
 _LEAD_IN = re.compile(r"(?:\W|\b(?:the|my|our|so|thus|therefore|hence|final|correct|best|right)\b)*", re.IGNORECASE)
 _HEADING_LINE = re.compile(rf"\W*(?:\d{{1,2}}[.)]\s*)?{words.HEADINGS.pattern}\W*", re.IGNORECASE)
 _ITEM = re.compile(
-    r"\s*(?:\w+\s*)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
+    r"\s*(?:\w+\s+|Q)?\(?(?:\d{1,3}|[a-z]|[ivx]{1,4})\s*[.:)]\s*(?:the|my|so|final|correct|\s|,)*",
     re.IGNORECASE,
 )
 _BULLET = re.compile(r"[ \t]*[-*+•][ \t]+(?:[*_]*(?:the|my|so|final|correct)?\W*)?(?:answer|correct)", re.IGNORECASE)
@@ -76,7 +76,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if claim is not None:
         after = claim.end()
     elif is_answer:
-        return None
+        return _value_before(view, line, begin, at, after)
     elif cue.groupdict().get("sentence"):
         return _sentence(view, line, begin, at)
     if not is_answer and is_negated(plain[:at]):
@@ -100,6 +100,25 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     is_conditional = is_conditional_sentence(plain[:at])
     rest = rest_of(view, *statements[-1], formulas)
     return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional, rest=rest)
+
+
+def _value_before(view: View, line: int, begin: int, at: int, after: int) -> Mark | None:
+    """The value before a cue, as in "So 42 is the answer."."""
+    match = _VALUE_BEFORE.search(view.plain, 0, at)
+    if match is None or not _END_OF_CLAUSE.match(view.plain, after):
+        return None
+    value = view.content(*match.span("value"))
+    if is_void(view.plain[: match.start("value")], value):
+        return None
+    return Mark("phrase", begin, line + view.origin(after), (value,))
+
+
+_VALUE_BEFORE = re.compile(
+    r"(?:\A|[.!?:;,\n]\s|\b(?:so|thus|hence|therefore|that)\s)\s*(?P<value>[^\s,;:?]*[0-9][^\s,;:?]*(?:\s[A-Za-z%°]+)?)"
+    r"\s(?:is|was)\s(?:indeed\s)?(?:the|our|my)\s(?:final\s|correct\s|right\s)?\Z",
+    re.IGNORECASE,
+)
+_END_OF_CLAUSE = re.compile(r"\W*(?:\Z|\n)|[.!;]\s|,?\s(?:to|since|because|as)\b", re.IGNORECASE)
 
 
 def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:

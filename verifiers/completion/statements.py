@@ -15,19 +15,28 @@ SENTENCE_END = re.compile(
     re.IGNORECASE,
 )
 _EXPLANATION = re.compile(
-    rf"{words.EXPLANATIONS.pattern}|;\s+(?:this|that|it|since|because|so|we|as|if|when|note)\b"
+    rf"{words.EXPLANATIONS.pattern}(?![^.;\n]{{0,60}}[0-9]\W*\s(?:as well|too)\b)"
+    r"|;\s+(?:this|that|it|since|because|so|we|as|if|when|note)\b"
     r"|,?\s+but\s(?!not\b)"
     r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
     re.IGNORECASE,
 )
-_WORDS_BEHIND = re.compile(r"[,;]\s+(?=(?:(?!(?:and|or)\b)[A-Za-z][A-Za-z'’-]*\s+){2,}[A-Za-z][A-Za-z'’-]*\W*\Z)")
+_REMARK = re.compile(
+    rf"[,;]\s+(?!{words.PART_OF_VALUE.pattern})(?=(?:(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\s+){{2,}}"
+    rf"(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\W*\Z)",
+    re.IGNORECASE,
+)
 """Matches before three words or more that end a statement; they are a remark if a number precedes them."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
-_NUMBER_AS_SUBJECT = re.compile(rf"(?P<number>\W{{0,3}}[0-9][^=\\]*?)\s(?={_VERB.pattern})[^0-9=\\]*\Z", re.IGNORECASE)
+_NUMBER_AS_SUBJECT = re.compile(
+    rf"(?P<number>\W{{0,3}}[0-9][^=\\]*?)\s(?={_VERB.pattern})(?!{words.REJECTIONS.pattern}|\w+\s(?:one|two|some|part|among|twice|half)\b)"
+    r"[^0-9=\\]*\Z",
+    re.IGNORECASE,
+)
 _EQUALS = re.compile(r"\s=\s")
 _HOPS = 3
 """Maximum number of statements in a row of which each announces the next."""
@@ -118,7 +127,7 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         ),
         last,
     )
-    remark = _WORDS_BEHIND.search(view.plain, first, end)
+    remark = _REMARK.search(view.plain, first, end)
     if remark and not is_within(remark.start(), formulas) and re.search("[0-9]", view.plain[first : remark.start()]):
         end = remark.start()
     end -= view.plain[end - 1] in "?:"

@@ -212,11 +212,15 @@ DENIALS = Cues(
     "In the clause before a mark: the mark does not count.",
     r"(not|n't|cannot|never|nobody|unable to|refuse to|decline to) (\w+ ){0,5}"
     "(say|claim|think|believe|confirm|agree|know|conclude|guarantee|determine|sure|certain|clear|tell|decide|answer|true that"
-    "|the case that); doubt; doubt (that|if|whether); whether; mistake to; (wrong|false|incorrect) (that|to); "
-    "(insists|claims|says|said|thinks|believes|argues) (that|it|the); "
-    r"(they|some|many|most|others|people|students|could|might|may) (\w+ ){0,2}"
-    "(insist|claim|say|think|believe|argue|guess|expect) (that|it|the)",
+    "|the case that); doubt; doubt (that|if|whether); whether; mistake to; (wrong|false|incorrect) (that|to)",
     "I can't say that the answer is 42.",
+)
+ATTRIBUTIONS = Cues(
+    "Directly before a mark: somebody else gives that answer.",
+    "(he|she|they|some|many|most|others|people|someone|students?|friends?|classmates?) "
+    "(insists?|claims?|says?|said|thinks?|thought|believes?|believed|argues?|guess|guessed); "
+    "(one|you|some|people|students) (may|might|could|would) (think|guess|expect|believe|say|argue)",
+    "My friend thinks the answer is 42.",
 )
 WRONG = Cues(
     "Directly before a word for the answer: the mark does not count.",
@@ -235,7 +239,8 @@ NEGATIONS = Cues(
 )
 REJECTIONS = Cues(
     "Directly behind the value: the mark does not count.",
-    r"(is|are|was|were|seems|looks) (\w+ )?(wrong|incorrect|false|impossible|out); (is|are|was|can|could)( not|n't); "
+    r"(is|are|was|were|seems|looks) (\w+ )?(wrong|incorrect|false|impossible|out|extraneous|invalid|rejected); "
+    "(is|are|was|can|could)( not|n't); "
     "cannot be",
     "The answer 42 is wrong.",
 )
@@ -251,10 +256,15 @@ CORRECTIONS = Cues(
     "(i|that|this|it|wait|sorry|the answer|actually); no wait; "
     r"(but |so |however, )?i (made|see|have made|found) (a|an|my) (\w+ )?(mistake|error); "
     r"i (have to |must )?(retract|take (that|this|it) back); "
-    r"(please )?(ignore|disregard) (the|that|this|my|what); let me (re[\w-]+|correct|fix|double-check|check); "
+    r"(please )?(ignore|disregard) (the|that|this|my|what); let me (re[\w-]+|correct|fix); "
     "(but |so |however, )?(that|this|it) (is|was|'s|seems|looks) (wrong|incorrect|mistaken|not right|not correct); "
     "(but |so |however, )?(that|this|it) (isn't|can't be|cannot be) (right|correct)",
     "The answer is 12. Wait, that is wrong. The answer is 42.",
+)
+CHECKS = Cues(
+    "At the start of a sentence or line: a calculation at the end takes back an answer that differs from its result.",
+    "let me (just )?(quickly )?(double-check|double check|check|verify|confirm)",
+    "The answer is 12. Let me check: 6 * 7 = 42.",
 )
 CONFIRMATIONS = Cues(
     "Behind a correction: nothing is taken back after all.",
@@ -277,6 +287,13 @@ EXPLANATIONS = Cues(
     "when; after; rather than; instead of; , (meaning|leaving|giving|making|so that|and "
     "(the|this|it|we|so|you|that))",
     "The answer is 42, because 6 * 7 = 42.",
+)
+PART_OF_VALUE = Cues(
+    "Words that belong to the value: what they begin is no remark.",
+    "and; or; not; but; plus; minus; times; multiplied; divided; over; per; modulo; mod; except; excluding; including; "
+    "without; unless; when; wherever; for; one; two; three; four; five; six; seven; eight; nine; ten; eleven; twelve; dozen; "
+    "half; third; quarter; hundred; thousand; million; billion; squared; cubed; arbitrary; constant; infinity; zero",
+    "The answer is 3 feet, four inches.",
 )
 TAG_QUESTIONS = Cues(
     "Behind the answer, before a question mark: nothing is asked.",
