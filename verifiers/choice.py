@@ -125,7 +125,9 @@ _PART_OF_WORDS = re.compile(
 )
 
 _CUES = words.CueFinder(
-    f"{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})", words.CHOOSING, words.CONFIRMING
+    f"(?<!people )(?<!students )(?<!others )(?<!they ){words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})",
+    words.CHOOSING,
+    words.CONFIRMING,
 )
 _REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
 # A full stop after a single letter ends a sentence only before a word that begins a sentence: "C. Paris" is one statement.

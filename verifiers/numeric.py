@@ -137,7 +137,9 @@ class NumericVerifier:
         response = cut(completion, thoughts=self.thoughts)
         if response.missing:
             return None
-        found = find(response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "number"), self.asked)
+        found = find(
+            response.text, _Literals(self), _MARKED if self.literal_only else (*_MARKED, "whole", "number"), self.asked
+        )
         if found.other is not None and found.value is not None:
             return _Candidate(found.value.text, f"two answers; the other is {found.other.text}")
         if found.value is None and self.literal_only and found.form == NOTHING:
@@ -186,6 +188,10 @@ _TEX_FRACTION = re.compile(
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
+_BEGINS_WITH_NUMBER = re.compile(r"[^\w\\=]*[0-9]")
+_CALCULATION_FIRST = re.compile(
+    r"[^\w\\]*[0-9][0-9.,]*\s*(?:[$)%]|\(?[A-Za-z]+\)?)?\s*(?:[-+*/×÷·^=]|\\(?:times|cdot|div)|times\b|plus\b|minus\b|x\s*[0-9])"
+)
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
 _NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,2}")
 _REACH = 400
@@ -225,7 +231,10 @@ class _Literals(Kind[_Candidate]):
             return None
         if self.verifier.literal_only:
             return _only(plain)
-        return _first_number(after_verb(plain) if form == "phrase" else plain)
+        if form == "whole" and (not _NUMBER_AND_UNIT.fullmatch(plain) or _FRAGMENT.search(plain)):
+            return None
+        is_sentence = form == "phrase" and not _BEGINS_WITH_NUMBER.match(plain)
+        return _first_number(after_verb(plain) if is_sentence else plain)
 
     def same(self, first: _Candidate, second: _Candidate) -> bool:
         """Whether two candidates are the same number."""
@@ -242,8 +251,14 @@ _SIGNS = ["+", "-", "−", "–", "*", "/", "×", "÷", "·", "^", "**", "\\time
 _OPERATORS = frozenset([*_SIGNS, "times", "plus", "minus", "over", "x", "twice", "half", "double", "triple"])
 _CONTINUATIONS = re.compile(
     r"[+*/×÷·^(√π]|\\(?:times|cdot|div|pi|sqrt|frac)|\*\*|[xyzn]\b|(?:pi|sqrt|plus|minus|over|"
-    r"hundred|thousand|million|billion|trillion)\b"
+    r"squared|cubed|hundred|thousand|million|billion|trillion)\b"
 )
+_RELATION = re.compile(
+    r"(?:half|twice|double|triple|.*%|multiples?|factors?|divisors?|powers?|squares?|cubes?|root) of|at (?:most|least)"
+    r"|(?:less|more|greater|fewer|larger|smaller) than",
+    re.IGNORECASE,
+)
+"""Words before a number that make it a part of another value."""
 _DEGREES = re.compile(r"\s*(?:\^\s*(?:\{\s*)?\\circ\b(?:\s*\})?|\\degree\b)")
 _SEPARATOR = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,!;: ])(?=[0-9]{3}(?![0-9]))")
 _MINUS = re.compile(
@@ -269,7 +284,10 @@ _CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "poss
 
 
 def _first_number(text: str) -> _Candidate | None:
-    words = _words(text.rpartition("=")[2] if re.search("=[^=]*[0-9]", text) else text)
+    is_equation = re.search("=[^=]*[0-9]", text) and (
+        not _BEGINS_WITH_NUMBER.match(text) or _CALCULATION_FIRST.match(text)
+    )
+    words = _words(text.rpartition("=")[2] if is_equation else text)
     numbers = _positions(words)
     return _read(words, numbers, 0) if numbers else None
 
@@ -297,6 +315,12 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 def _objection(words: list[str], at: int) -> str:
     """Say why the number at this word is part of something larger; empty if it is not."""
     before = words[at - 1] if at else ""
+    if (
+        before.lower() in ("of", "than", "most", "least")
+        and at > 1
+        and _RELATION.fullmatch(f"{words[at - 2]} {before}")
+    ):
+        return "part of a compound expression"
     bullet = before in ("-", "*") and at > 1 and words[at - 2] == "\n"
     after = words[at + 1] if at + 1 < len(words) and words[at][-1] not in ".,;:!?" else ""
     if (before.lower() in _OPERATORS and not bullet) or _CONTINUATIONS.match(after.lower().lstrip("$")):

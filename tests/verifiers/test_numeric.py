@@ -294,6 +294,39 @@ def test_a_sign_in_words(completion: str, answer: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", answer)).outcome is Outcome.CORRECT
 
 
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "The answer is 36 at x = 12.",
+        "The answer is 36, and there are 12 kids.",
+        "The answer is 36; the number of kids is 12.",
+        "The answer is 24 (adults) + 12 (kids) = 36.",
+        "The answer is that the total is 24 + 12 = 36.",
+        "36\n\nExplanation: there are 24 adults and 12 kids.",
+    ],
+)
+def test_the_number_with_which_a_statement_begins_or_the_result_of_its_calculation_counts(completion: str) -> None:
+    accepted = [
+        value for value in ("36", "24", "12") if verify("numeric", completion, value).outcome is Outcome.CORRECT
+    ]
+    assert accepted == ["36"]
+
+
+@pytest.mark.parametrize(
+    "completion",
+    [
+        "one less than 12",
+        "a multiple of 12",
+        "at most 12",
+        "half of 12",
+        "The answer is 75% of 12",
+        "It is 12 squared.",
+    ],
+)
+def test_a_part_of_an_expression_in_words_is_no_answer(completion: str) -> None:
+    assert NumericVerifier()(completion, Problem("p", "", "12")).outcome is Outcome.INCORRECT
+
+
 @pytest.mark.parametrize("completion", ["6 or 5 or 5", "The median of 3, 5, 5", "5 or 5.0 or 6"])
 def test_equal_numbers_among_others_are_several(completion: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", "5")).outcome is Outcome.INCORRECT

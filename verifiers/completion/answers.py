@@ -101,9 +101,16 @@ class _Search(Generic[Value]):
                 return Found(None, f"an empty {mark.form}")
             value = self._value(mark)
             if value is not None:
+                if mark.is_conditional and self._depends(value):
+                    return Found(None, "different answers under different conditions")
                 other = None if self._kind.is_list else self._other_part(mark, value)
                 return self._settled(mark, value) if other is None else Found(value, mark.form, other)
         return self._unmarked()
+
+    def _depends(self, value: Value) -> bool:
+        """Whether another conditional phrase states another answer."""
+        others = (self._value(mark) for mark in phrases(self._text, more=self._kind.cues) if mark.is_conditional)
+        return any(other is not None and not self._kind.same(other, value) for other in others)
 
     def _other_part(self, mark: Mark, value: Value) -> Value | None:
         """A different answer among several marks side by side."""
@@ -173,12 +180,14 @@ class _Search(Generic[Value]):
             if correction_after(self._text[end : later.start]) is None:
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
-        correction = correction_after(self._text[end:], mark.rest if end == mark.end else "")
-        if correction is not None and not any(
-            self._same_as(text, value) for text in (value_alone(correction), last_result(correction))
-        ):
-            corrected = self._different((value_alone(correction),), value)
-            return Found(corrected, mark.form if corrected is not None else "an answer that is taken back")
+        if correction := correction_after(self._text[end:], mark.rest if end == mark.end else ""):
+            stated, result = value_alone(correction.text), last_result(correction.text)
+            if corrected := self._different((stated,), value):
+                return Found(corrected, mark.form)
+            if not self._same_as(stated or result, value) and (
+                correction.retracts or self._different((result,), value)
+            ):
+                return Found(None, "an answer that is taken back")
         offered = [alternative_after(self._text, mark)]
         if mark.form == "phrase":
             offered.append(next_line(self._text, mark))
@@ -222,7 +231,7 @@ class _Search(Generic[Value]):
         if _declines(text):
             return Found(None, "it declines to answer")
         if "number" in self._forms and (correction := correction_after(text)):
-            corrected = self._kind.read(value_alone(correction), "second")
+            corrected = self._kind.read(value_alone(correction.text), "second")
             if corrected is not None:
                 return Found(corrected, "number")
         unmarked: tuple[tuple[Form, Callable[[str], Mark | None]], ...] = (

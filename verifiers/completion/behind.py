@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
 from verifiers.completion import words
 from verifiers.completion.mark import BEFORE, Mark
@@ -12,35 +13,51 @@ from verifiers.completion.statements import SENTENCE_END, end_of_sentence
 _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
+_BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
+_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies|{words.HESITATIONS.pattern})\b{_BETWEEN})*+"
 _CORRECTION = re.compile(
-    rf"(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?P<cue>{words.CORRECTIONS.pattern}|{_NO_BUT})|{words.CHECKS.pattern})",
+    rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b)"
+    rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
     re.IGNORECASE | re.MULTILINE,
 )
 _CONFIRMED = re.compile(words.CONFIRMATIONS.pattern, re.IGNORECASE)
 _BEHIND = r"(?:</?\w{1,10}+>|[\s.,;!?$*_`()\]}\\\"'”’])*+"
 _ALTERNATIVE = re.compile(
-    rf"(?P<unit>[^\n.:;=0-9]{{0,30}}?){_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*", re.IGNORECASE
+    rf"(?P<unit>(?:(?!\bnot\b)[^\n.:;=0-9]){{0,30}}?){_BEHIND}(?P<cue>{words.ALTERNATIVES.pattern})[,:]?\s*",
+    re.IGNORECASE,
 )
 _UNIT = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|%|°[A-Z]?")
 
 
-def correction_after(text: str, rest: str = "") -> str | None:
-    """The text after the last correction of an answer; None if nothing corrects the answer, or the text confirms it after all.
+class Correction(NamedTuple):
+    """A hesitation or a retraction after an answer."""
+
+    text: str
+    """The text behind it."""
+    retracts: bool
+    """Whether it takes the answer back by itself."""
+
+
+def correction_after(text: str, rest: str = "") -> Correction | None:
+    """The last hesitation or retraction after an answer; None if there is none, or the text confirms the answer after all.
 
     Args:
         text: The text that follows the answer's sentence.
-        rest: The rest of the answer's sentence, before `text`; "actually" takes nothing back in it.
+        rest: The rest of the answer's sentence, before `text`; "actually" changes nothing in it.
     """
     whole = rest + text
-    ends = [cue.end() for cue in _CORRECTION.finditer(whole) if _takes_back(cue, len(rest))]
-    return whole[ends[-1] :] if ends and not _CONFIRMED.search(whole, ends[0]) else None
+    cues = [
+        cue
+        for cue in _CORRECTION.finditer(whole)
+        if cue["retraction"] or cue.end() > len(rest) or cue["cue"].lower() != "actually"
+    ]
+    if not cues or _CONFIRMED.search(whole, cues[0].end()):
+        return None
+    retracts = any(cue["retraction"] or _TROUBLE.match(whole, cue.end()) for cue in cues)
+    return Correction(whole[cues[-1].end() :], retracts)
 
 
-def _takes_back(cue: re.Match[str], rest: int) -> bool:
-    """Whether a cue takes back the answer before it; `rest` is the length of the rest of the answer's sentence."""
-    if not cue["cue"]:
-        return bool(last_result(cue.string[cue.end() :]))
-    return cue.end() > rest or cue["cue"].lower() != "actually"
+_TROUBLE = re.compile(rf"[^.!?\n]{{0,120}}?{words.TROUBLES.pattern}", re.IGNORECASE)
 
 
 def value_alone(text: str) -> str:
@@ -49,7 +66,7 @@ def value_alone(text: str) -> str:
     return text if len(text) <= _LONGEST_VALUE and not SENTENCE_END.search(text) else ""
 
 
-_AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s))+|[\s.,:;!?*_]+\Z")
+_AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+|[\s.,:;!?*_]+\Z", re.IGNORECASE)
 """Punctuation and emphasis around a value; neither its sign nor its decimal point."""
 
 

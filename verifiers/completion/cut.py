@@ -27,6 +27,10 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 """Matches the end of a turn that is followed by somebody else's turn, which the policy made up."""
+_END_OF_TEXT = re.compile(
+    r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|im_end|end|eos|return)\|>|<[|｜]end▁of▁sentence[|｜]>|</s>(?=\s*<s>)|<eos>|<end_of_turn>)"
+)
+"""Matches the end of a text, or of a turn, behind which a policy may go on."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
@@ -74,12 +78,16 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     if is_open:
         return Response("", "a thought that is not closed", len(text))
     if not start:
-        return Response(text)
+        return Response(_first_text(text))
     if not text[start:].strip():
         return Response("", "nothing after the thought", len(text))
     # Some models put a special token in front of their response, too.
     start += leading.end() if (leading := _BEGINNINGS.match(text[start:])) else 0
-    return Response(text[start:], start=start)
+    return Response(_first_text(text[start:]), start=start)
+
+
+def _first_text(text: str) -> str:
+    return _END_OF_TEXT.split(text, maxsplit=1)[0] if "<" in text else text
 
 
 def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:

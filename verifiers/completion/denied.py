@@ -13,7 +13,9 @@ _JOINT = re.compile(r",|\b(?:but|so|then|thus|hence|therefore)\b", re.IGNORECASE
 _STOP = re.compile(r"[.!?;](?=\s|\\\]|\$)")
 _END_OF_DISPLAY = re.compile(r"(?<=\.)(?=\\[\])]|\$)")
 _DENIED = re.compile(
-    rf"{words.DENIALS.pattern}(?:(?!\b(?:but|so|then|thus|hence|therefore)\b)[^.,;:\n]){{0,30}}$", re.IGNORECASE
+    rf"(?<!\bno )(?<!without )(?<!beyond )(?:{words.DENIALS.pattern})"
+    r"(?:(?!\b(?:but|so|then|thus|hence|therefore)\b)[^.,;:\n]){0,30}$",
+    re.IGNORECASE,
 )
 _ATTRIBUTED = re.compile(
     rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result))*\W*(?:[0-9]\S*)?$",
@@ -22,13 +24,18 @@ _ATTRIBUTED = re.compile(
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
 _NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
-_VALUE_REJECTED = re.compile(rf"\W*[0-9]\S*\s(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
-_REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
-_SUPPOSED = re.compile(rf"\W*(?:(?:and|but|so|now|well|or)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE)
-_HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|when|otherwise|similarly)\b", re.IGNORECASE)
+_VALUE_REJECTED = re.compile(rf"\W*[0-9]\S*\s(?:which\s)?(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
+_REJECTED = re.compile(rf"[\s$*_)\\\],]*(?:which\s)?(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
+_SUPPOSED = re.compile(
+    rf"\W*(?:(?:and|but|so|now|well|or|note that|also)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE
+)
+_HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|without|when|otherwise|similarly)\b", re.IGNORECASE)
 _BEFORE = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS)
 _AROUND = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
-_CONDITION = re.compile(r"\W*(?:and\W+)?(?:for|when|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b)", re.IGNORECASE)
+_CONDITION = re.compile(
+    r"\W*(?:(?:and|but|also|note that)\W+)?(?:(?:when|without)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
+    re.IGNORECASE,
+)
 _START = re.compile(r"[.!?:;\n]\s*")
 _NEGATION_REACH = 40
 
@@ -87,7 +94,12 @@ def is_void_here(text: str, mark: Mark) -> bool:
     if is_asked(after if end is None else after[: end.start()]) or is_rejected(after):
         return True
     sentence = _STOP.split(before)[-1]
-    return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)
+    clause = _JOINT.split(sentence)[-1]
+    return (
+        is_negated(before)
+        or is_doubted(clause, sentence)
+        or (" would " in clause and is_conditional_sentence(sentence))
+    )
 
 
 def is_void_statement(plain: str) -> bool:

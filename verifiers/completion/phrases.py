@@ -12,7 +12,7 @@ from itertools import islice
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.denied import is_conditional_sentence, is_doubted, is_negated, is_void
+from verifiers.completion.denied import is_conditional_sentence, is_doubted, is_negated, is_rejected, is_void
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
 from verifiers.completion.marking import View, view_of
 from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, rest_of, statements_at
@@ -26,7 +26,8 @@ def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
 ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
 _RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
 _CLAIM = re.compile(
-    rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
+    rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:that\s+)?(?:we|you|i)\s\w+)?"
+    rf"(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
     rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
     re.IGNORECASE,
 )
@@ -99,6 +100,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     is_second = _SECOND_BEFORE.search(plain[:at]) is not None
     is_conditional = is_conditional_sentence(plain[:at])
     rest = rest_of(view, *statements[-1], formulas)
+    if is_rejected(rest):
+        return None
     return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional, rest=rest)
 
 
@@ -114,8 +117,8 @@ def _value_before(view: View, line: int, begin: int, at: int, after: int) -> Mar
 
 
 _VALUE_BEFORE = re.compile(
-    r"(?:\A|[.!?:;,\n]\s|\b(?:so|thus|hence|therefore|that)\s)\s*(?P<value>[^\s,;:?]*[0-9][^\s,;:?]*(?:\s[A-Za-z%°]+)?)"
-    r"\s(?:is|was)\s(?:indeed\s)?(?:the|our|my)\s(?:final\s|correct\s|right\s)?\Z",
+    r"(?:\A|[.!?:;,\n]\s|\b(?:so|thus|hence|therefore|that|get|obtain|have|gives)\s)\s*(?P<value>[^\s,;:?]*[0-9][^\s,;:?]*(?:\s[A-Za-z%°]+)?)"
+    r"\s(?:(?:is|was)\s(?:indeed\s)?|as\s)(?:the|our|my)\s(?:final\s|correct\s|right\s)?\Z",
     re.IGNORECASE,
 )
 _END_OF_CLAUSE = re.compile(r"\W*(?:\Z|\n)|[.!;]\s|,?\s(?:to|since|because|as)\b", re.IGNORECASE)
@@ -142,7 +145,9 @@ def _is_heading(plain: str, at: int) -> bool:
     return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 
 
-_NOT_BUT = re.compile(r"\W*not\b[^.;\n]{1,60}?\bbut\s+(?:rather\s+)?", re.IGNORECASE)
+_NOT_BUT = re.compile(
+    r"\W*n(?:o|['’])t\b[^.;\n]{1,60}?(?:\bbut\s+(?:rather\s+)?|,\s+it(?:['’]s|\sis)\s+)", re.IGNORECASE
+)
 _JOINED_TO_NEXT = re.compile(
     r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
 )

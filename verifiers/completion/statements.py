@@ -18,7 +18,8 @@ _EXPLANATION = re.compile(
     rf"{words.EXPLANATIONS.pattern}(?![^.;\n]{{0,60}}[0-9]\W*\s(?:as well|too)\b)"
     r"|;\s+(?:this|that|it|since|because|so|we|as|if|when|note)\b"
     r"|,?\s+but\s(?!not\b)"
-    r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)",
+    r"|\s{0,2}\((?!(?:sin|cos|tan|log|sqrt|mod)\b)(?:[A-Za-z]{3,}|i\.e\.|e\.g\.|(?:in|as|is|to|at|by|we|so|if|an?)\s)"
+    r"(?![^()\n]*\)\s*[-+*/=×÷^])",
     re.IGNORECASE,
 )
 _REMARK = re.compile(
@@ -30,6 +31,7 @@ _REMARK = re.compile(
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
+_SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _NUMBER_AS_SUBJECT = re.compile(
@@ -71,8 +73,9 @@ def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]])
 
 _LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
 _NEW_SENTENCE = re.compile(
-    rf"\.[\"'”’)]*\s+(?:(?i:{words.CORRECTIONS.pattern}|{words.ALTERNATIVES.pattern})|The|This|That|I|We|It|So|Then|Thus|But|And"
-    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let)\b|\.[\"'”’)]*\s*(?:\n|\Z)"
+    rf"\.[\"'”’)]*\s+(?:(?i:{words.HESITATIONS.pattern}|{words.RETRACTIONS.pattern}|{words.ALTERNATIVES.pattern})|The|This|That|I|We|It|So|Then|Thus|But|And"
+    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let|Answer|Option|Choice|Both|Neither|All|None|Each|You|They|Note"
+    rf"|[A-Z](?=,|\s(?:and|or|is|are|was)\b))\b|\.[\"'”’)]*\s*(?:\n|\Z)"
 )
 
 
@@ -92,8 +95,8 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     while end > first and (view.plain[end - 1] in " \t\n,;:–—" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
-    if any(stop == value_end for _, stop in view.values):
-        end = value_end  # the sign follows the formula or the emphasis, so it is not a factorial
+    if any(stop == value_end for _, stop in view.values) or _SENTENCE.match(view.plain, last):
+        end = value_end  # the sign follows a formula or emphasis, or a sentence follows it, so it is not a factorial
     whole = view.content(first, end)
     if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
         yield view.content(first, subject.end("number"))

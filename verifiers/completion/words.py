@@ -162,7 +162,7 @@ KEYS = ("answer", "final_answer", "final answer", "finalAnswer", "correct_answer
 
 ANSWERS = Cues(
     "What follows a verb behind one of these words is the answer.",
-    "answers?; (correct|right|best) (choice|option); (my|best|final) guess",
+    "answers?; ans; (correct|right|best) (choice|option); (my|best|final) guess",
     "The answer is 42.",
 )
 RESULTS = Cues(
@@ -172,14 +172,14 @@ RESULTS = Cues(
 )
 VERBS = Cues(
     "The verb or sign between such a word and the answer.",
-    "is; are; (would|must|should|will|has to|have to) be; equals; becomes; (comes|works|turns) out (to be|as); "
+    "is; are; (would|must|should|will|has to|have to) be; equals; becomes; (comes|works|turns) out (to be|to|as); "
     "comes to; is equal to; :; =; ：; →",
     "The answer must be 42.",
 )
 FILLERS = Cues(
     "Words behind the verb that are no part of the answer.",
     "therefore; thus; then; just; hence; given by; equal to; simply; exactly; precisely; definitely; certainly; "
-    "clearly; obviously; actually; indeed; as follows",
+    "clearly; obviously; actually; indeed; still; likely; probably; as follows",
     "The answer is therefore 42.",
 )
 HEADINGS = Cues(
@@ -217,8 +217,9 @@ DENIALS = Cues(
 )
 ATTRIBUTIONS = Cues(
     "Directly before a mark: somebody else gives that answer.",
-    "(he|she|they|some|many|most|others|people|someone|students?|friends?|classmates?) "
-    "(insists?|claims?|says?|said|thinks?|thought|believes?|believed|argues?|guess|guessed); "
+    "(insists|claims|says|said|thinks|thought|believes|believed|argues|argued|guessed|insisted|claimed); "
+    "(they|some|many|most|others|people|students|friends|classmates) (also )?"
+    "(insist|claim|say|think|believe|argue|guess|choose|pick); "
     "(one|you|some|people|students) (may|might|could|would) (think|guess|expect|believe|say|argue)",
     "My friend thinks the answer is 42.",
 )
@@ -234,7 +235,7 @@ SECOND = Cues(
 )
 NEGATIONS = Cues(
     "Directly before the value: the mark does not count.",
-    "not; n't; never; (cannot|can't) be; anything but; none of; neither",
+    "not; n't; never; (cannot|can't) be; anything but; none of; neither; rather than; instead of",
     "The answer is not 42.",
 )
 REJECTIONS = Cues(
@@ -249,25 +250,35 @@ SUPPOSITIONS = Cues(
     "if; suppose; supposing; assume; assuming; imagine; let's say; unless; maybe; perhaps; possibly; had",
     "If the answer is 42, then x is even.",
 )
-CORRECTIONS = Cues(
-    "At the start of a sentence or line: what was said before is taken back.",
-    r"wait; correction; edit:; actually; hmm; oops; nope; sorry; scratch that; strike that; never mind; on second thoughts?; "
-    "on reflection; hold on; make that; or rather; i meant?; just kidding; no, "
-    "(i|that|this|it|wait|sorry|the answer|actually); no wait; "
-    r"(but |so |however, )?i (made|see|have made|found) (a|an|my) (\w+ )?(mistake|error); "
-    r"i (have to |must )?(retract|take (that|this|it) back); "
-    r"(please )?(ignore|disregard) (the|that|this|my|what); let me (re[\w-]+|correct|fix); "
-    "(but |so |however, )?(that|this|it) (is|was|'s|seems|looks) (wrong|incorrect|mistaken|not right|not correct); "
-    "(but |so |however, )?(that|this|it) (isn't|can't be|cannot be) (right|correct)",
-    "The answer is 12. Wait, that is wrong. The answer is 42.",
+HESITATIONS = Cues(
+    "At the start of a sentence or clause: a value alone behind it is the answer. Trouble in its sentence, or a calculation "
+    "with another result at the end, takes the answer before it back. Anything else changes nothing.",
+    "wait; no wait; hmm; sorry; actually; hold on; on second thoughts?; on reflection",
+    "The answer is 12. Wait, 42.",
 )
-CHECKS = Cues(
-    "At the start of a sentence or line: a calculation at the end takes back an answer that differs from its result.",
-    "let me (just )?(quickly )?(double-check|double check|check|verify|confirm)",
-    "The answer is 12. Let me check: 6 * 7 = 42.",
+RETRACTIONS = Cues(
+    "At the start of a sentence: the answer before it is taken back.",
+    "correction; edit:; oops; nope; scratch that; strike that; never mind; make that; or rather; i meant?; just kidding; "
+    "no, (i|that|this|it|wait|sorry|the answer|actually); "
+    r"(please )?(ignore|disregard) (the|that|this|my|what); i (now |have to |must )?(retract|take (that|this|it) back); "
+    r"let (me|us) (re[\w-]+|correct|fix|try again|start over); let's (re[\w-]+|correct|fix|try again|start over); "
+    r"(i|we) (just )?(see|realized?|noticed?|think|believe) (that )?(i|we) ((have )?(made|forgot|missed|misread|overlooked|"
+    r"miscalculated)|was wrong); (i|we) (just )?((have )?(made|found|see) (a|an|my|the) (\w+ )?(mistake|error)|forgot|missed|"
+    "misread|overlooked|miscalculated); there (is|was|must be|seems to be) (a|an|some) (mistake|error); "
+    r"(that|this|it)( answer| result| value)? (is|was|'s|seems|looks|must be) (wrong|incorrect|mistaken|impossible|not right|"
+    "not correct|not possible); "
+    "(that|this|it)( answer| result| value)? (isn't|can't be|cannot be|doesn't seem|does not seem|doesn't look) (right|correct|"
+    "possible); (that|this|it|which) (doesn't|does not) work",
+    "The answer is 12. That is wrong. The answer is 42.",
+)
+TROUBLES = Cues(
+    "In the sentence of a hesitation: the answer before it is taken back.",
+    "wrong; incorrect; mistake; error; extraneous; invalid; impossible; contradict(s|ion)?; not (right|correct|possible); "
+    "(doesn't|does not|don't|do not|can't|cannot) (work|be)",
+    "The answer is 12. Wait, x = 12 does not work.",
 )
 CONFIRMATIONS = Cues(
-    "Behind a correction: nothing is taken back after all.",
+    "Behind a hesitation or a retraction: nothing is taken back after all.",
     r"(that|this|it|which|answer|\w) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
     ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
     "expected; ✓; ✔; ✅",
