@@ -190,6 +190,12 @@ def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
         assert caught.value.of_gold == (gold is slow)
 
 
+def test_a_large_factorial_is_refused_before_it_is_computed():
+    verdict = verify("math", r"\boxed{99999999999!}", r"\lim_{x\to0}\frac{\sin x}{x}")
+    assert verdict.outcome is Outcome.INCORRECT
+    assert "beyond the limit" in str(verdict.detail["reason"])
+
+
 def test_an_answers_own_items_that_take_too_long_are_not_the_golds_fault():
     comparison = MathVerifier(deadline_s=0.5).compare(r"\{-2,1-\sqrt{10000!+5},1+\sqrt{5}\}", r"\frac{1}{2004!}")
     assert comparison.outcome in (Outcome.TIMEOUT, Outcome.INCORRECT)

@@ -12,6 +12,8 @@ from typing import IO, Any
 from verifiers._workers import answer_requests, processor_time
 
 _MAX_RADICAND_BITS = 400
+_MAX_COUNTED = 10_000
+"""Largest argument of a factorial or a binomial coefficient that is built."""
 MAX_POWER_BITS = 10_000
 """Size in bits of the largest constant power that is built, since SymPy would expand it at once."""
 _SAME_NAME = "sin cos tan cot sec csc sinh cosh tanh coth exp floor factorial factorial2 binomial gcd lcm"
@@ -42,10 +44,14 @@ def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
 
     algebra = _Algebra(sympy)
 
+    def on_gold() -> None:
+        replies.write(b" ")
+        replies.flush()
+
     def decide(gold: list[Any], answer: list[Any], seconds: float) -> tuple[bool | str, float]:
         started = time.process_time()
         with processor_time(seconds):
-            decision = algebra.decide(gold, answer, lambda: replies.write(b" "))
+            decision = algebra.decide(gold, answer, on_gold)
         return decision, time.process_time() - started
 
     answer_requests(requests, replies, decide)
@@ -109,7 +115,19 @@ class _Algebra:
             raise ArithmeticError("a radicand beyond the limit")  # SymPy would factor it
         return self.sympy.real_root(value, degree) if value.is_negative else self.sympy.root(value, degree)
 
+    def _counted(self, name: str) -> Callable[..., Any]:
+        """A function of whole numbers, whose value has more digits than fit in memory where they are large."""
+
+        def value(*numbers: Any) -> Any:
+            if any(number.is_number and abs(number) > _MAX_COUNTED for number in numbers):
+                raise ArithmeticError("a factorial beyond the limit")
+            return getattr(self.sympy, FUNCTIONS[name])(*numbers)
+
+        return value
+
     def _function(self, name: str) -> Any:
+        if name in ("factorial", "factorial2", "binomial"):
+            return self._counted(name)
         if name == "root":
             return self._root
         if name == "cis":
