@@ -188,7 +188,10 @@ _TEX_FRACTION = re.compile(
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
-_BEGINS_WITH_NUMBER = re.compile(r"[^\w\\=]*[0-9]")
+_BEGINS_WITH_NUMBER = re.compile(
+    r"[^\w\\=]*(?:(?:about|approximately|around|roughly|nearly|exactly|only|just|a\stotal\sof)\s+[^\w\\=]*)?[0-9]",
+    re.IGNORECASE,
+)
 _CALCULATION_FIRST = re.compile(
     r"[^\w\\]*[0-9][0-9.,]*\s*(?:[$)%]|\(?[A-Za-z]+\)?)?\s*(?:[-+*/×÷·^=]|\\(?:times|cdot|div)|times\b|plus\b|minus\b|x\s*[0-9])"
 )
@@ -289,7 +292,13 @@ def _first_number(text: str) -> _Candidate | None:
     )
     words = _words(text.rpartition("=")[2] if is_equation else text)
     numbers = _positions(words)
-    return _read(words, numbers, 0) if numbers else None
+    if not numbers:
+        return None
+    if not _BEGINS_WITH_NUMBER.match(" ".join(words)) and not all(
+        _are_equal(words[numbers[0]], words[at]) for at in numbers
+    ):
+        return _Candidate(words[numbers[0]], "several numbers")
+    return _read(words, numbers, 0)
 
 
 def _last_number(text: str) -> _Candidate | None:

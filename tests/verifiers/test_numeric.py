@@ -327,6 +327,18 @@ def test_a_part_of_an_expression_in_words_is_no_answer(completion: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", "12")).outcome is Outcome.INCORRECT
 
 
+@pytest.mark.parametrize(
+    ("completion", "outcome"),
+    [
+        ("<answer>Each pack has 4 batteries, so 2 packs have 8 batteries.</answer>", Outcome.INCORRECT),
+        ("There are 2 packs with 4 batteries each. So the answer is", Outcome.NO_ANSWER),
+        ("It is 4.\n\n**Final Answer:**", Outcome.NO_ANSWER),
+    ],
+)
+def test_numbers_on_the_way_are_no_answer(completion: str, outcome: Outcome) -> None:
+    assert {verify("numeric", completion, value).outcome for value in "248"} == {outcome}
+
+
 @pytest.mark.parametrize("completion", ["6 or 5 or 5", "The median of 3, 5, 5", "5 or 5.0 or 6"])
 def test_equal_numbers_among_others_are_several(completion: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", "5")).outcome is Outcome.INCORRECT

@@ -27,6 +27,8 @@ _REFUSAL = re.compile(
 )
 
 _OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
+_NEXT_QUESTION = re.compile(r"(?<=\S)\s*\n[*# \t]{0,8}(?:Question|Q|Problem|Human|User|Instruction)\*{0,2}:")
+"""Matches the beginning of another question, with which models that are not instructed go on."""
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -77,6 +79,10 @@ def find(
     """
     if may_have_code(response):
         response = without_deleted(unfenced(response))
+    if (next_question := _NEXT_QUESTION.search(response)) is not None:
+        found = _Search(response[: next_question.start()], kind, forms, asked).found()
+        if found.value is not None and found.form in (*EXPLICIT, "phrase"):
+            return found
     return _Search(response, kind, forms, asked).found()
 
 

@@ -14,7 +14,7 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies|{words.HESITATIONS.pattern})\b{_BETWEEN})*+"
+_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|{words.HESITATIONS.pattern})\b{_BETWEEN})*+"
 _CORRECTION = re.compile(
     rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b)"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
@@ -61,9 +61,20 @@ _TROUBLE = re.compile(rf"[^.!?\n]{{0,120}}?{words.TROUBLES.pattern}", re.IGNOREC
 
 
 def value_alone(text: str) -> str:
-    """The text after a correction, such as `-13` after `No wait,`, if it is a short single sentence; else an empty text."""
-    text = _AROUND_A_VALUE.sub("", text[: 2 * _LONGEST_VALUE])
-    return text if len(text) <= _LONGEST_VALUE and not SENTENCE_END.search(text) else ""
+    """The value that a text after a correction is, such as `-13` after `No wait,`, or that its last sentence states."""
+    text = _AROUND_A_VALUE.sub("", text[-BEFORE:])
+    *_, last = SENTENCE_END.split(text)
+    stated = _STATED.match(last.strip())
+    value = text if last == text and not stated else last.strip()[stated.end() :] if stated else ""
+    value = _AROUND_A_VALUE.sub("", value)
+    return value if len(value) <= _LONGEST_VALUE else ""
+
+
+_STATED = re.compile(
+    r"(?:so|then|thus|therefore|hence|\W)*(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?(?:answer|total|result|value|sum|number))"
+    r"\s(?:(?:should|must|would|will)\sbe|is|equals)\s",
+    re.IGNORECASE,
+)
 
 
 _AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+|[\s.,:;!?*_]+\Z", re.IGNORECASE)

@@ -28,9 +28,10 @@ _TURN = re.compile(
 )
 """Matches the end of a turn that is followed by somebody else's turn, which the policy made up."""
 _END_OF_TEXT = re.compile(
-    r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|im_end|end|eos|return)\|>|<[|｜]end▁of▁sentence[|｜]>|</s>(?=\s*<s>)|<eos>|<end_of_turn>)"
+    r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human|system)\|>"
+    r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
 )
-"""Matches the end of a text, or of a turn, behind which a policy may go on."""
+"""Matches the end of a text or of a turn, or the beginning of the next turn, after which a policy may go on."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")

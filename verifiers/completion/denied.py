@@ -18,7 +18,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTED = re.compile(
-    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result))*\W*(?:[0-9]\S*)?$",
+    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result|[a-j]))*\W*(?:[0-9]\S*)?$",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)

@@ -98,7 +98,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if not contents or _WRONG_BEFORE.search(plain[:at]):
         return None
     is_second = _SECOND_BEFORE.search(plain[:at]) is not None
-    is_conditional = is_conditional_sentence(plain[:at])
+    is_conditional = "would" in plain[at:after] or is_conditional_sentence(plain[:at])
     rest = rest_of(view, *statements[-1], formulas)
     if is_rejected(rest):
         return None
@@ -133,10 +133,13 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     )
     last = end_of_sentence(plain, at, formulas)
     sentence = plain[first:last].strip()
-    if sentence.endswith("?") or is_doubted(sentence, plain[first:at]):
+    if sentence.endswith("?") or is_doubted(sentence, plain[first:at]) or _HALF_TRUE.search(sentence):
         return None
+    is_conditional = " would " in sentence or is_conditional_sentence(sentence)
     is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
-    return Mark("phrase", begin, line + view.origin(last), (sentence,), is_second=is_second)
+    return Mark(
+        "phrase", begin, line + view.origin(last), (sentence,), is_second=is_second, is_conditional=is_conditional
+    )
 
 
 def _is_heading(plain: str, at: int) -> bool:
@@ -152,5 +155,9 @@ _JOINED_TO_NEXT = re.compile(
     r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
 )
 _WRONG_BEFORE = re.compile(rf"{words.WRONG.pattern}\s*\Z", re.IGNORECASE)
+_HALF_TRUE = re.compile(
+    r"\b(?:partially|partly|at first|almost|nearly)\b|\b(?:correct|right|best)\b[^.]*,\s+(?:but|yet|although)\b",
+    re.IGNORECASE,
+)
 _TOO = re.compile(r"\b(?:too|as well)\W*\Z", re.IGNORECASE)
 _SECOND_BEFORE = re.compile(rf"{words.SECOND.pattern}\s*\Z", re.IGNORECASE)

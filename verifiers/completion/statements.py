@@ -31,6 +31,9 @@ _REMARK = re.compile(
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
+_CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
+_PROSE = re.compile(r"\W*[A-Za-z]{2,}\s+[A-Za-z]")
+"""Matches a statement that does not begin with a value: "so" in it announces one."""
 _SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
@@ -74,7 +77,7 @@ def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]])
 _LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
 _NEW_SENTENCE = re.compile(
     rf"\.[\"'”’)]*\s+(?:(?i:{words.HESITATIONS.pattern}|{words.RETRACTIONS.pattern}|{words.ALTERNATIVES.pattern})|The|This|That|I|We|It|So|Then|Thus|But|And"
-    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let|Answer|Option|Choice|Both|Neither|All|None|Each|You|They|Note"
+    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let|Answers?|Options?|Choices?|Both|Neither|All|None|Each|You|They|Note"
     rf"|[A-Z](?=,|\s(?:and|or|is|are|was)\b))\b|\.[\"'”’)]*\s*(?:\n|\Z)"
 )
 
@@ -126,7 +129,9 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         (
             match.start()
             for match in _EXPLANATION.finditer(view.plain, first, last)
-            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
+            if match.start() > first
+            and not any(start < match.start() < stop for start, stop in formulas)
+            and not (_CONCLUSION.match(match[0]) and _PROSE.match(view.plain, first))
         ),
         last,
     )

@@ -57,8 +57,10 @@ def whole(text: str) -> Mark | None:
     return Mark("whole", 0, len(text), tuple(dict.fromkeys((ASIDE.sub("", content.rstrip(" .!")), content))))
 
 
-def end_of(text: str) -> Mark:
-    """The last lines of a response, in which a verifier may find its answer without any mark."""
+def end_of(text: str) -> Mark | None:
+    """The last lines of a response, which may hold an unmarked answer; None if it breaks off where it announces one."""
     text = text.rstrip()
+    if _ANNOUNCED.search(view_of(text[-BEFORE:]).plain):
+        return None
     start = max(text.rfind("\n", 0, max(len(text) - _LONGEST_WHOLE, 0)) + 1, len(text) - 2 * _LONGEST_WHOLE, 0)
     return Mark("number", start, len(text), (text[start:],))

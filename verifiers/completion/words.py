@@ -258,7 +258,8 @@ HESITATIONS = Cues(
 )
 RETRACTIONS = Cues(
     "At the start of a sentence: the answer before it is taken back.",
-    "correction; edit:; oops; nope; scratch that; strike that; never mind; make that; or rather; i meant?; just kidding; "
+    r"correction; corrected; apologies; upon (re[\w-]+|closer|further); my (mistake|bad); edit:; "
+    "oops; nope; scratch that; strike that; never mind; make that; or rather; i meant?; just kidding; "
     "no, (i|that|this|it|wait|sorry|the answer|actually); "
     r"(please )?(ignore|disregard) (the|that|this|my|what); i (now |have to |must )?(retract|take (that|this|it) back); "
     r"let (me|us) (re[\w-]+|correct|fix|try again|start over); let's (re[\w-]+|correct|fix|try again|start over); "
@@ -281,7 +282,7 @@ CONFIRMATIONS = Cues(
     "Behind a hesitation or a retraction: nothing is taken back after all.",
     r"(that|this|it|which|answer|\w) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
     ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
-    "expected; ✓; ✔; ✅",
+    "expected; perfect; great; ✓; ✔; ✅",
     "The answer is 42. Wait, let me check: 6 * 7 = 42. Yes.",
 )
 ALTERNATIVES = Cues(
