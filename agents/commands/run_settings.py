@@ -42,6 +42,7 @@ _FREE_TO_CHANGE = {
     "save_dtype",
     "log_rollouts",
     "loggers",
+    "verifier_card",
     "run_folder",
     "device",
     "nproc",
