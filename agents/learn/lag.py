@@ -127,7 +127,7 @@ class LaggedSampling:
         An error during the sampling of the batch is raised here.
         """
         ranks = self._sampling.ranks
-        ranks.together(self._add)
+        self._add()  # not by `together`, in which an interrupt would reach some ranks before it and others after it
         first, second = self._batches[0], self._batches[1]
         self._hand_over(first)
         arrived = ranks.together(self._wait)

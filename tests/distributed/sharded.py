@@ -10,6 +10,7 @@ import contextlib
 import functools
 import itertools
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -30,6 +31,7 @@ from agents import (
     PolicyConfig,
     Reinforce,
     ReinforceConfig,
+    Run,
     VLLMConfig,
     VLLMPolicy,
     make_batch,
@@ -186,6 +188,28 @@ def saved_beside_learning(kind: str) -> dict[str, Any]:
     return {"weights": all_weights(agent), "resumed": all_weights(resumed)}
 
 
+def interrupted_beside_learning(kind: str) -> dict[str, Any]:
+    """The weights after three steps from the checkpoint of an interrupt between two steps, on one rank; and without a stop."""
+    ranks = active_ranks()
+    ranks.set_timeout(60)
+
+    def after(step: int, metrics: Any) -> None:
+        if step == 1 and ranks.rank == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    env, agent = _lagged()
+    run = Run(_folder() / kind, {}, loggers=[]) if ranks.is_main else None
+    with contextlib.suppress(KeyboardInterrupt):
+        agent.learn(env, steps=3, run=run, callbacks=[after])
+    stopped_at = agent.steps
+    env, resumed = _lagged()
+    resumed.load(ranks.from_main(None if run is None else run.checkpoint_folder(1)))
+    resumed.learn(env, steps=3)
+    env, agent = _lagged()
+    agent.learn(env, steps=3)
+    return {"weights": all_weights(agent), "resumed": all_weights(resumed), "stopped": stopped_at}
+
+
 def _lagged() -> tuple[Any, Agent]:
     env = sort_env("grpo")
     policy = playing_policy(env, layers=3)
@@ -326,6 +350,7 @@ _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     "interrupted": interrupted,
     "lag": sampled_beside_learning,
     "lag saved": saved_beside_learning,
+    "lag interrupted": interrupted_beside_learning,
     "left alone": left_alone,
     "written": written,
     **dict.fromkeys(["save-2", *_READS], saved),
@@ -345,6 +370,7 @@ RUNS: dict[str, tuple[int, ...]] = {
     "interrupted": (2,),
     "lag": (2, 1),
     "lag saved": (2,),
+    "lag interrupted": (2,),
     "left alone": (2,),
     "written": (2,),
     "save-2": (2,),

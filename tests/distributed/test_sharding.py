@@ -114,6 +114,13 @@ def test_a_checkpoint_waits_for_no_rank_that_samples(results: Any) -> None:
 
 
 @pytest.mark.distributed
+def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all_with_a_lag(results: Any) -> None:
+    for rank in results[2, "lag interrupted"]:
+        assert rank["stopped"] == 1
+        assert torch.equal(rank["resumed"], rank["weights"])
+
+
+@pytest.mark.distributed
 @pytest.mark.parametrize("kind", ["engine dies", "engine dies lag"])
 def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any, kind: str) -> None:
     zero, one = results[2, kind]
