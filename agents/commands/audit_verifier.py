@@ -15,7 +15,7 @@ from agents.commands.common import DEVICE, env_arguments, on_device, verifier_sp
 from agents.console.progress import progress
 from agents.runs.files.json_files import write_json
 from agents.runs.files.outputs import check_new_file
-from verifiers import AtLeast, InvalidArgumentError
+from verifiers import AtLeast, InvalidArgumentError, check_spec
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,8 @@ class AuditVerifier:
         if spec is None:
             raise InvalidArgumentError("no verifier to audit: give its name, module:attribute, or --reward-model")
         judging, arguments = spec
+        if self.against is not None:
+            check_spec(judging, {})  # it is asked nothing: its name selects the cases
         dataset = self._problems()
         field = field_of(judging)
         name = judging if self.against is None else self.against

@@ -15,7 +15,7 @@ from agents.commands.common import (
 )
 from agents.runs.files.json_files import differences, plain
 from agents.runs.files.outputs import check_folder, check_unlocked
-from agents.runs.run import CONFIG, check_free, read_config
+from agents.runs.run import CONFIG, check_free, has_results, read_config
 from verifiers import CheckpointError, InvalidArgumentError
 
 
@@ -42,6 +42,7 @@ _FREE_TO_CHANGE = {
     "save_dtype",
     "log_rollouts",
     "loggers",
+    "verifier_card",
     "run_folder",
     "device",
     "nproc",
@@ -77,7 +78,7 @@ def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: st
 
 def resumes(options: RunOptions, folder: Path) -> bool:
     """Whether a run goes on: with --resume it begins if a folder holds none yet, so that a job can repeat its command."""
-    return options.resume and (folder / CONFIG).is_file()
+    return options.resume and ((folder / CONFIG).is_file() or has_results(folder))
 
 
 def run_folder(options: RunOptions, agent: str, environment: str) -> Path:

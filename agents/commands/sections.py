@@ -45,7 +45,8 @@ def verdict_text(row: Mapping[str, Any]) -> str:
         "detail": to_json(detail) if detail else None,
     }
     lines = [f"{name + ':':11}{as_text(value)}" for name, value in fields.items() if value is not None]
-    return "\n".join([f"{row['outcome'] or 'no verifier'}, {score}", *lines])
+    unjudged = "the request failed" if row["error"] else "no verifier"
+    return "\n".join([f"{row['outcome'] or unjudged}, {score}", *lines])
 
 
 def as_text(value: object) -> str:

@@ -38,7 +38,7 @@ from verifiers.devices import check_device_name
 
 _OF_EVALUATIONS = ("eval_env", "eval_split", "eval_problems", "eval_samples", "eval_temperature", "stop_when")
 """Options of evaluations during training."""
-_FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "gold_verifier")
+_FOR_LANGUAGE = ("model", "lora_rank", "engine", "verifier", "reward_model", "verifier_card", "gold_verifier")
 """Options that do not exist for a multilayer perceptron, or for an environment without completions."""
 
 

@@ -37,8 +37,6 @@ from verifiers.devices import choose_device, device_module
 T = TypeVar("T")
 JOIN_TIMEOUT_S = 300.0
 """Seconds after which a rank that has not started counts as missing; importing torch from a slow disk takes a while."""
-RANK_TIMEOUT_S = 1800.0
-"""Default seconds after which a rank that does not come to an exchange counts as hung."""
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _PATIENCE = 0.1

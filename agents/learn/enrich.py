@@ -25,9 +25,6 @@ from agents.learn.models import Models
 from agents.settings.agent import AgentConfig
 from agents.truncation import Truncation
 
-Enricher = Callable[[Batch, Mapping[str, "torch.Tensor"]], Batch]
-"""(batch, outputs of the models for it) -> the batch with one more column."""
-
 
 @dataclass(frozen=True)
 class Enrichment:

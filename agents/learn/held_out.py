@@ -95,7 +95,7 @@ class HeldOut:
                 )
 
     def of_training(self, training: VectorEnv[Any, Any, Any]) -> list[str]:
-        """The environments whose problems are those of training, by as many problems and equal ones among the first.
+        """The environments whose problems are those of training, by as many problems and equal prompts of the first.
 
         Environments that always show the same, such as a fixed maze, are not compared.
         """
@@ -109,9 +109,8 @@ class HeldOut:
 def _same_problems(first: rlvr_envs.Dataset, second: rlvr_envs.Dataset) -> bool:
     if len(first) != len(second):
         return False
-    pairs = [(first[index], second[index]) for index in range(min(len(first), _COMPARED))]
-    differ = len({repr(one.prompt) for one, _ in pairs}) > 1
-    return differ and all((one.prompt, one.reference) == (other.prompt, other.reference) for one, other in pairs)
+    prompts, others = ([data[index].prompt for index in range(min(len(first), _COMPARED))] for data in (first, second))
+    return prompts == others and any(prompt != prompts[0] for prompt in prompts)
 
 
 def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:

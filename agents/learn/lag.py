@@ -60,7 +60,7 @@ class _Batch:
     version: int
     """The policy's version with these weights."""
     weights: list[Tensor] | None
-    """The trainable weights, or this rank's parts of them; None once the batch is sampled and no verifier broke."""
+    """The trainable weights, or this rank's parts of them; None once they are not needed again."""
     problems: Mapping[str, Any] | None = None
     """The observations of problems up to these updates; None in checkpoints of earlier versions."""
     sampled: Sampled | None = None
@@ -127,10 +127,13 @@ class LaggedSampling:
         An error during the sampling of the batch is raised here.
         """
         ranks = self._sampling.ranks
-        ranks.together(self._add)
-        self._hand_over(self._batches[0])
+        self._add()  # not by `together`, in which an interrupt would reach some ranks before it and others after it
+        first, second = self._batches[0], self._batches[1]
+        self._hand_over(first)
         arrived = ranks.together(self._wait)
-        self._hand_over(self._batches[1])
+        if self._is_final(first):
+            first.weights = None
+        self._hand_over(second)
         return arrived
 
     def _add(self) -> None:
@@ -199,7 +202,7 @@ class LaggedSampling:
         """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
         with self._changed:
             for batch in self._batches:
-                if batch.weights is not None:
+                if not self._is_final(batch):
                     batch.sampled = batch.sampler = None
 
     @contextlib.contextmanager
@@ -237,19 +240,18 @@ class LaggedSampling:
             return False
         with self._changed:
             batch.sampled = sampled
-            if not self._sampled_again(batch):
+            # Other ranks may still sample, and parts of weights are only of use together.
+            if not self._divided and self._is_final(batch):
                 batch.weights = None
             self._changed.notify_all()
         return True
 
-    def _sampled_again(self, batch: _Batch) -> bool:
-        """Whether a sampled batch must be sampled again if the run stops, because of errors in it or in the batch before."""
-        if batch.sampled is None:
+    def _is_final(self, batch: _Batch) -> bool:
+        """Whether a batch is sampled and remains so if the run stops: no verifier broke, nor on a batch it goes on from."""
+        if batch.sampled is None or batch.sampled.seen.errored:
             return False
-        if batch.sampled.seen.errored:
-            return True
-        before = [other for other in self._batches if other.number == batch.number - 1 and other.weights is not None]
-        return bool(self._sampling.algorithm.config.carried_groups and before)
+        before = (other for other in self._batches if other.number == batch.number - 1)
+        return not self._sampling.algorithm.config.carried_groups or all(map(self._is_final, before))
 
     def _await_batch(self, stopped: threading.Event) -> _Batch | None:
         """The next batch to sample; None if the thread is to end."""
@@ -291,8 +293,9 @@ class LaggedSampling:
     # In checkpoints
 
     def state(self) -> dict[str, Any]:
-        """The batches sampled ahead, as tensors and plain data."""
+        """The batches sampled ahead, as tensors and plain data; all ranks call this if weights are divided."""
         with self._changed:
+            final = [self._is_final(batch) for batch in self._batches]
             ahead = [
                 {
                     "number": batch.number,
@@ -304,6 +307,10 @@ class LaggedSampling:
                 }
                 for batch in self._batches
             ]
+        if self._divided:  # all ranks put the weights of the same batches together
+            by_rank = self._sampling.ranks.gather(final)
+            for one, finals in zip(ahead, zip(*by_rank, strict=True), strict=True):
+                one["weights"] = None if all(finals) else one["weights"]
         return {"ahead": ahead}
 
     def load(self, state: Mapping[str, Any]) -> None:

@@ -25,7 +25,9 @@ from agents.types import Trajectory
 from verifiers import InvalidArgumentError, Outcome
 from verifiers.audit import ReportRow, read_card
 
-_SHARES = np.linspace(0, 1, 21)
+_SHARES = np.linspace(
+    0, 1, 21, dtype=np.longdouble
+)  # a double underflows to 0 for groups of more than a thousand answers
 _ROUNDS = 50
 Groups = Sequence[tuple[int, int]]
 """For each group, the number of accepted answers and the number of all answers."""

@@ -286,8 +286,7 @@ def check_free(folder: Path) -> None:
     Raises:
         InvalidArgumentError: If a run would overwrite something.
     """
-    metrics = folder / METRICS
-    if step_checkpoints(folder) or (metrics.exists() and metrics.stat().st_size > 0):
+    if has_results(folder):
         raise InvalidArgumentError(
             f"{folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
         )
@@ -296,6 +295,12 @@ def check_free(folder: Path) -> None:
             raise InvalidArgumentError(
                 f"{folder} holds a config.json that is not that of a run, but perhaps a model's: choose another folder"
             )
+
+
+def has_results(folder: Path) -> bool:
+    """Whether a folder has checkpoints or metrics of a run."""
+    metrics = folder / METRICS
+    return bool(step_checkpoints(folder)) or (metrics.exists() and metrics.stat().st_size > 0)
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -358,6 +358,7 @@ def test_a_run_with_the_card_of_its_verifier(tmp_path: Path, rlvr: Command) -> N
     assert code == 0, errors
     row = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
     assert 0 <= row["noise/false_positives/low"] <= row["noise/false_positives"] <= row["noise/false_positives/high"]
+    assert rlvr("train", "grpo", *options, tmp_path / "run", "--resume")[0] == 0  # a card changes no result
     code, _, errors = rlvr("train", "grpo", *options, tmp_path / "two", "--verifier-card", tmp_path / "no.md")
     assert code == 2
     assert "which is no file" in errors

@@ -690,6 +690,7 @@ def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None
         ("max_tokens must be at least 1", ("--verifier-args", "max_tokens=0"), "max_tokens must be at least 1"),
         ("is called as f(epochs=1)", (), "is called as f(epochs=1)"),
         ("resume it (--resume, resume=True)", (), "resume it (--resume, resume=True)"),
+        ("unknown verifier 'x'. Known: math, group_size.", (), "unknown verifier 'x'. Known: math, group_size."),
     ],
 )
 def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str) -> None:

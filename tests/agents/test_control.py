@@ -298,6 +298,7 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
         (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
         (["ppo", "--env", "Pendulum-v1"], r"numbered actions, Discrete\(n\), and this environment has Box"),
         (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model$"),
+        (["ppo", "--env", "CartPole-v1", "--verifier-card", "card.md"], "leave out --verifier-card$"),
         (["ppo", "--env", "CartPole-v1", "--split", "test"], "--split chooses among .* CartPole-v1 shows vectors"),
         (["grpo", "--env", "CartPole-v1", "--engine", "vllm"], "CartPole-v1 shows vectors.*: leave out --engine$"),
         (

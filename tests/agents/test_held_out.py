@@ -274,6 +274,17 @@ def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command
     assert plan().of_training(other) == []
 
 
+def test_problems_are_compared_by_their_prompts_alone_whatever_their_references_are() -> None:
+    class World:
+        def __init__(self) -> None:
+            self.unwrapped = self
+            self.dataset = [Problem(str(n), f"{n}+1=", np.array([n, n])) for n in range(3)]
+
+    training: Any = World()
+    held: Any = World()
+    assert HeldOut({"own": held}).of_training(training) == ["own"]
+
+
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, rlvr: Command) -> None:
 
     options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4"]

@@ -45,6 +45,7 @@ def test_one_accepted_answer_of_two_by_hand() -> None:
         weights = (1 / 21 + weights * likely / (weights @ likely)) / 2
     assert chance == pytest.approx(weights @ ((1 - share) ** 2 * 0.25) / (weights @ likely))
     assert only_errors([(1, 4), (3, 4)], 0.0, 0.0) == [0.0, 0.0]
+    assert only_errors([(1024, 2048)], 0.02, 0.05) == [pytest.approx(0, abs=1e-9)]
 
 
 def test_the_probabilities_are_those_of_drawn_groups() -> None:

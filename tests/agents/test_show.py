@@ -63,8 +63,10 @@ def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> No
 
 
 def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
-    said = shown(folder_with(tmp_path, row(prompt=None, reference=None, detail=None, outcome=None, answer=None)))
-    assert "no verifier, score 0\nanswer:    none\n" in said
+    unjudged = row(prompt=None, reference=None, detail=None, outcome=None, answer=None)
+    assert "no verifier, score 0\nanswer:    none\n" in shown(folder_with(tmp_path, unjudged))
+    failed = {**unjudged, "score": None, "error": "status 400"}
+    assert "the request failed, no score\nanswer:    none\n" in shown(folder_with(tmp_path / "failed", failed))
 
 
 def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:

@@ -215,6 +215,9 @@ def test_the_command_trains_and_resumes_without_a_model(
     other[1] = "ucb1"
     assert run(*other) == 2
     assert "was started with env 'Bandit', and not 'ContextualBandit'" in capsys.readouterr().err
+    (tmp_path / "run" / "config.json").unlink()
+    assert run(*line, "--steps", "6", "--resume") == 2
+    assert "expected a folder with config.json" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -90,10 +90,12 @@ def test_the_command_draws_the_cases_that_the_named_verifier_is_for(capsys: pyte
     assert "[false positive] wrong value: " in said
 
 
-def test_options_without_an_effect() -> None:
+def test_options_without_an_effect(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(InvalidArgumentError, match="answer_format has no effect on cases of programs"):
         audit_verifier("unit_tests", drawn=2, answer_format="#### ANSWER")
     assert run("sql", "--against", "tests.audit.broken:any_json") == 2
+    assert run("jsonschema", "--drawn", "60", "--against", "tests.audit.broken:any_json") == 2
+    assert "Did you mean 'json_schema'?" in capsys.readouterr().err
 
 
 def test_fields_by_the_names_of_verifiers() -> None:

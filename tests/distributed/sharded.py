@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import os
+import signal
 import sys
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -28,6 +31,7 @@ from agents import (
     PolicyConfig,
     Reinforce,
     ReinforceConfig,
+    Run,
     VLLMConfig,
     VLLMPolicy,
     make_batch,
@@ -35,6 +39,7 @@ from agents import (
 from agents.distributed import sharding
 from agents.distributed.parts import whole
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
+from agents.learn.sampling import Sampling
 from agents.policies.transformers.loading import load_model, save_model
 from agents.policies.transformers.lora import add_lora, merged, without_adapter
 from agents.policies.vllm import weight_transfer
@@ -154,6 +159,55 @@ def sampled_beside_learning(kind: str) -> dict[str, Any]:
         "stopped": all_weights(stopped),
         "resumed": all_weights(resumed),
     }
+
+
+def saved_beside_learning(kind: str) -> dict[str, Any]:
+    """The weights after three steps, and those from a checkpoint when one rank had sampled a batch and the other had not."""
+    ranks = active_ranks()
+    ranks.set_timeout(60)
+    saved, sample, number = threading.Event(), Sampling.sample, itertools.count()
+
+    def sampled(*arguments: Any) -> Any:
+        batch = sample(*arguments)
+        if next(number) == 1 and ranks.rank == 1:
+            saved.wait()
+        return batch
+
+    def after(step: int, metrics: Any) -> None:
+        if step == 1:
+            with agent.source.paused() if ranks.rank == 0 else contextlib.nullcontext():
+                agent.save(_folder() / kind)
+            saved.set()
+
+    env, agent = _lagged()
+    with mock.patch.object(Sampling, "sample", sampled):
+        agent.learn(env, steps=3, callbacks=[after])
+    env, resumed = _lagged()
+    resumed.load(_folder() / kind)
+    resumed.learn(env, steps=3)
+    return {"weights": all_weights(agent), "resumed": all_weights(resumed)}
+
+
+def interrupted_beside_learning(kind: str) -> dict[str, Any]:
+    """The weights after three steps from the checkpoint of an interrupt between two steps, on one rank; and without a stop."""
+    ranks = active_ranks()
+    ranks.set_timeout(60)
+
+    def after(step: int, metrics: Any) -> None:
+        if step == 1 and ranks.rank == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    env, agent = _lagged()
+    run = Run(_folder() / kind, {}, loggers=[]) if ranks.is_main else None
+    with contextlib.suppress(KeyboardInterrupt):
+        agent.learn(env, steps=3, run=run, callbacks=[after])
+    stopped_at = agent.steps
+    env, resumed = _lagged()
+    resumed.load(ranks.from_main(None if run is None else run.checkpoint_folder(1)))
+    resumed.learn(env, steps=3)
+    env, agent = _lagged()
+    agent.learn(env, steps=3)
+    return {"weights": all_weights(agent), "resumed": all_weights(resumed), "stopped": stopped_at}
 
 
 def _lagged() -> tuple[Any, Agent]:
@@ -295,6 +349,8 @@ _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(["engine dies", "engine dies lag"], engine_dies),
     "interrupted": interrupted,
     "lag": sampled_beside_learning,
+    "lag saved": saved_beside_learning,
+    "lag interrupted": interrupted_beside_learning,
     "left alone": left_alone,
     "written": written,
     **dict.fromkeys(["save-2", *_READS], saved),
@@ -313,6 +369,8 @@ RUNS: dict[str, tuple[int, ...]] = {
     "engine dies lag": (2,),
     "interrupted": (2,),
     "lag": (2, 1),
+    "lag saved": (2,),
+    "lag interrupted": (2,),
     "left alone": (2,),
     "written": (2,),
     "save-2": (2,),

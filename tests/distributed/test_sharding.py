@@ -108,6 +108,19 @@ def test_an_engine_samples_beside_learning_with_the_parts_of_older_weights(resul
 
 
 @pytest.mark.distributed
+def test_a_checkpoint_waits_for_no_rank_that_samples(results: Any) -> None:
+    for rank in results[2, "lag saved"]:
+        assert torch.equal(rank["resumed"], rank["weights"])
+
+
+@pytest.mark.distributed
+def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all_with_a_lag(results: Any) -> None:
+    for rank in results[2, "lag interrupted"]:
+        assert rank["stopped"] == 1
+        assert torch.equal(rank["resumed"], rank["weights"])
+
+
+@pytest.mark.distributed
 @pytest.mark.parametrize("kind", ["engine dies", "engine dies lag"])
 def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any, kind: str) -> None:
     zero, one = results[2, kind]
