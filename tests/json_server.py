@@ -6,11 +6,13 @@ import contextlib
 import http.server
 import json
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-Answer = tuple[int, bytes] | None
-"""Status and body, or None for a connection that is closed without an answer."""
+Answer = tuple[int, bytes] | tuple[int, bytes, dict[str, str], float] | None
+"""Status and body, also with headers and seconds of pause after each 10 bytes; None for a connection that is closed without an
+answer."""
 
 
 @contextlib.contextmanager
@@ -23,11 +25,15 @@ def serving(answer: Callable[[dict[str, Any], Any], Answer]) -> Iterator[str]:
             given = answer({"path": self.path, **asked}, self.headers)
             if given is None:
                 return
+            status, body, headers, pause_s = (*given, {}, 0.0) if len(given) == 2 else given
             with contextlib.suppress(OSError):  # of a client that waits no longer
-                self.send_response(given[0])
-                self.send_header("Content-Length", str(len(given[1])))
+                self.send_response(status)
+                for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                    self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(given[1])
+                for start in range(0, len(body), 10):
+                    self.wfile.write(body[start : start + 10])
+                    time.sleep(pause_s)
 
         def log_message(self, *_: object) -> None: ...
 
