@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from verifiers.devices import choose_device
 from verifiers.errors import InvalidArgumentError, missing_dependency
 from verifiers.hub import ask_once, without_loading_bars
-from verifiers.types import Message, Outcome, Verdict
+from verifiers.types import Outcome, Verdict
 
 if TYPE_CHECKING:
     import torch
@@ -147,17 +147,6 @@ def padded(texts: Sequence[Sequence[int]], model: PreTrainedModel) -> dict[str, 
     ids = torch.full_like(mask, model.config.get_text_config().pad_token_id or 0)
     ids[mask.bool()] = torch.tensor([token for tokens in texts for token in tokens])
     return {"input_ids": ids.to(model.device), "attention_mask": mask.to(model.device)}
-
-
-def prompt_text(prompt: str | Sequence[Message]) -> str:
-    """A prompt as text: messages are joined by blank lines."""
-    return prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
-
-
-def chat_messages(prompt: str | Sequence[Message]) -> list[dict[str, str]]:
-    """A prompt as the messages of a chat template; a plain text becomes one message of the user."""
-    messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
-    return [{"role": message.role, "content": message.content} for message in messages]
 
 
 def wrong_length(length: int, limit: float, model: str) -> Verdict:

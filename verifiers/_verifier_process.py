@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import IO
+from typing import IO, cast
 
 from verifiers import errors
-from verifiers._workers import answer_requests, decode, encode
+from verifiers._workers import START_DEADLINE_S, Worker, answer_requests, decode, encode
 from verifiers.errors import InvalidArgumentError, RLVRError
 from verifiers.registry import VerifierSpec, make
 from verifiers.types import Verifier
@@ -25,6 +25,43 @@ def recipe(spec: VerifierSpec, arguments: Mapping[str, object]) -> str:
         raise InvalidArgumentError(
             f"{spec!r} cannot be sent to another process ({error}); name it 'module:attribute'"
         ) from error
+
+
+class VerifierProcess:
+    """A verifier in a worker process, which is made again when the process was replaced.
+
+    Args:
+        module: The module that the worker runs; its `serve` calls `serve_verifier`.
+        recipe: The verifier, from `recipe`.
+        memory_mib: Limit on the process's address space in MiB; None for no limit.
+    """
+
+    def __init__(self, module: str, recipe: str, memory_mib: int | None) -> None:
+        self._recipe = recipe
+        self._worker = Worker(module, memory_mib=memory_mib)
+        self._made_in: int | None = None
+
+    def prepare(self) -> None:
+        """Start the process if it is not running, and make the verifier in it.
+
+        Raises:
+            RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
+        """
+        if self._made_in is not None and self._worker.pid == self._made_in:
+            return
+        error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
+        if error:
+            raise error_like(*error)
+        self._made_in = self._worker.pid
+
+    def ask(self, action: str, payload: str, deadline_s: float) -> object:
+        """Send a request to the verifier, as `Worker.ask` does; the deadline does not include the start of the process."""
+        self.prepare()
+        return self._worker.ask([action, payload], deadline_s=deadline_s)
+
+    def close(self) -> None:
+        """Stop the process, if it runs."""
+        self._worker.close()
 
 
 def made_from(recipe: str) -> Verifier:

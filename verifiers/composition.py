@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, cast
+from typing import Annotated, ClassVar, cast
 
 from verifiers._settings import check_arguments, is_number
 from verifiers.bounds import FINITE
@@ -35,6 +35,9 @@ class Composition(abc.ABC):
         InvalidArgumentError: If there are no parts.
     """
 
+    _asks_all: ClassVar[bool] = True
+    """Whether every part judges every completion."""
+
     def __init__(self, parts: Parts) -> None:
         given: object = parts  # the command line passes whatever it reads
         if isinstance(given, str) or not isinstance(given, Mapping | Sequence) or not given:
@@ -51,7 +54,7 @@ class Composition(abc.ABC):
     @property
     def unconditional_parts(self) -> tuple[Verifier, ...]:
         """The parts that judge every completion."""
-        return tuple(self._parts.values())
+        return tuple(self._parts.values()) if self._asks_all else ()
 
     @abc.abstractmethod
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
@@ -202,6 +205,8 @@ class FirstThatApplies(Composition):
         InvalidArgumentError: If there are no parts, or `when` is not a mapping of their names to functions.
     """
 
+    _asks_all = False  # which part judges depends on the problem or the completion
+
     def __init__(self, parts: Parts, when: Mapping[str, Callable[[Problem], bool]] | None = None) -> None:
         super().__init__(parts)
         check_arguments(Mapping[str, Callable[..., bool]] | None, when=when)
@@ -212,11 +217,6 @@ class FirstThatApplies(Composition):
                 f"when names {sorted(unknown)}, which are not among the parts {list(self._parts)}"
             )
 
-    @property
-    def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """No parts: which part judges depends on the problem or the completion."""
-        return ()
-
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a part sees only completions that no earlier part decided."""
         judged: list[dict[str, Verdict]] = [{} for _ in problems]
@@ -226,7 +226,7 @@ class FirstThatApplies(Composition):
             column = verify_batch(part, [completions[row] for row in rows], [problems[row] for row in rows])
             for row, verdict in zip(rows, column, strict=True):
                 judged[row][name] = verdict
-        return [_first(verdicts) for verdicts in judged]
+        return [applied_verdict(verdicts, [*verdicts][-1] if _decided(verdicts) else None) for verdicts in judged]
 
     def _applies(self, name: str, problem: Problem) -> bool:
         return name not in self._when or self._when[name](problem)
@@ -243,15 +243,12 @@ class ByMetadata(Composition):
         InvalidArgumentError: If there are no parts, or the key is not text.
     """
 
+    _asks_all = False  # which part judges depends on the problem or the completion
+
     def __init__(self, parts: Parts, key: str) -> None:
         super().__init__(parts)
         check_arguments(str, key=key)
         self._key = key
-
-    @property
-    def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """No parts: which part judges depends on the problem or the completion."""
-        return ()
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; a problem that names no part is a `VERIFIER_ERROR`."""
@@ -272,8 +269,8 @@ def _decided(verdicts: Mapping[str, Verdict]) -> bool:
     return any(verdict.outcome is not Outcome.NO_ANSWER for verdict in verdicts.values())
 
 
-def _first(verdicts: Mapping[str, Verdict]) -> Verdict:
-    applied = list(verdicts)[-1] if _decided(verdicts) else None
+def applied_verdict(verdicts: Mapping[str, Verdict], applied: str | None) -> Verdict:
+    """The verdict of one of the parts that were asked, with all of them in `detail`; None means that there is no answer."""
     verdict = Verdict.of(Outcome.NO_ANSWER) if applied is None else verdicts[applied]
     detail = {"parts": reports(verdicts), "applied": applied}
     return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, total_cost(verdicts))

@@ -14,7 +14,7 @@ from inspect import Parameter
 from typing import Any
 
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_argument, unknown_name
-from verifiers.types import Problem, dialogue_of
+from verifiers.types import Problem, chat_messages, dialogue_of, prompt_text
 
 COMPLETION, REFERENCE, PROBLEM, DIALOGUE = "completion", "reference", "problem", "dialogue"
 _COMPLETION_NAMES = (COMPLETION, "solution_str", "response", "prediction")
@@ -280,11 +280,11 @@ def _values(
 ) -> list[Any]:
     """A parameter's value for each problem."""
     if role == COMPLETION:
-        return [_message("assistant", text) if convention.messages else text for text in completions]
+        return [[{"role": "assistant", "content": text}] if convention.messages else text for text in completions]
     if role == DIALOGUE:
         return [dialogue_of(text) for text in completions]
     if role == "prompt" and convention.messages:
-        return [_messages(problem) for problem in problems]
+        return [chat_messages(problem.prompt) for problem in problems]
     if role == _COLUMN:
         return [_column(convention, name, problem) for problem in problems]
     if role == REFERENCE:
@@ -343,17 +343,4 @@ _VALUES: dict[str, Callable[[Problem], object]] = {
 
 
 def _text(problem: Problem) -> str:
-    """The prompt as one text."""
-    prompt = problem.prompt
-    return prompt if isinstance(prompt, str) else "\n".join(message.content for message in prompt)
-
-
-def _messages(problem: Problem) -> list[dict[str, str]]:
-    prompt = problem.prompt
-    if isinstance(prompt, str):
-        return _message("user", prompt)
-    return [{"role": message.role, "content": message.content} for message in prompt]
-
-
-def _message(role: str, content: str) -> list[dict[str, str]]:
-    return [{"role": role, "content": content}]
+    return prompt_text(problem.prompt, "\n")

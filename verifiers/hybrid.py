@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-from verifiers.composition import Composition, PartSpec, reports, total_cost
+from verifiers.composition import Composition, PartSpec, applied_verdict
 from verifiers.errors import InvalidArgumentError, unknown_name
 from verifiers.registry import verify_batch
-from verifiers.types import Outcome, Problem, Verdict, Verifier
+from verifiers.types import Outcome, Problem, Verdict
 
 Undecided = Literal["no_answer", "unreadable_reference"]
 
@@ -32,6 +32,8 @@ class Hybrid(Composition):
         UnknownNameError: If `when` contains anything else.
     """
 
+    _asks_all = False  # which part judges depends on the problem or the completion
+
     def __init__(
         self, rule: PartSpec, judge: PartSpec, when: Sequence[Undecided] = ("no_answer", "unreadable_reference")
     ) -> None:
@@ -44,11 +46,6 @@ class Hybrid(Composition):
                 raise unknown_name("case for the judge", name, get_args(Undecided))
         self._when = frozenset(when)
 
-    @property
-    def unconditional_parts(self) -> tuple[Verifier, ...]:
-        """No parts: the judge is asked about some completions only."""
-        return ()
-
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i; the judge gets the completions that the rule left undecided, in one batch."""
         rule, judge = self._parts.values()
@@ -59,15 +56,9 @@ class Hybrid(Composition):
         )
         for row, verdict in zip(rows, column, strict=True):
             asked[row]["judge"] = verdict
-        return [_last(verdicts) for verdicts in asked]
+        return [applied_verdict(verdicts, [*verdicts][-1]) for verdicts in asked]
 
     def _is_undecided(self, verdict: Verdict) -> bool:
         if verdict.outcome is Outcome.NO_ANSWER:
             return "no_answer" in self._when
         return "unreadable_reference" in self._when and verdict.detail.get("unreadable_reference") is True
-
-
-def _last(verdicts: dict[str, Verdict]) -> Verdict:
-    applied, verdict = list(verdicts.items())[-1]
-    detail = {"parts": reports(verdicts), "applied": applied}
-    return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, total_cost(verdicts))

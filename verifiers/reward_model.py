@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol, cast
 
 from verifiers._models import (
     as_plain_text,
-    chat_messages,
     failed,
     is_causal,
     length_batches,
@@ -19,7 +18,6 @@ from verifiers._models import (
     load_tokenizer,
     move_to_device,
     padded,
-    prompt_text,
     require_packages,
     special_texts,
     token_limit,
@@ -30,7 +28,7 @@ from verifiers._settings import check_arguments
 from verifiers.bounds import Above, AtLeast, HTTPAddress
 from verifiers.completion.cut import without_end_tokens
 from verifiers.errors import InvalidArgumentError
-from verifiers.types import Outcome, Problem, Verdict
+from verifiers.types import Outcome, Problem, Verdict, chat_messages, prompt_text
 
 if TYPE_CHECKING:
     import torch

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import IO, Annotated, Any, Literal, cast
 
 from verifiers._settings import checked
-from verifiers._verifier_process import error_like, recipe, serve_verifier
-from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, decode, encode
+from verifiers._verifier_process import VerifierProcess, recipe, serve_verifier
+from verifiers._workers import WorkerBrokenError, WorkerTimeoutError, decode, encode
 from verifiers.bounds import AtLeast, Count, Seconds
 from verifiers.composition import PartSpec, part_spec
 from verifiers.errors import VerifierContractError
@@ -59,8 +59,9 @@ class WithTimeout:
         self._seconds = seconds
         self._outcome = Outcome.TIMEOUT if on_timeout == "timeout" else Outcome.VERIFIER_ERROR
         self._workers = workers
-        self._free: queue.SimpleQueue[_Process] = queue.SimpleQueue()
-        for process in [_Process(recipe(*part_spec(part)), memory_mib) for _ in range(workers)]:
+        self._free: queue.SimpleQueue[VerifierProcess] = queue.SimpleQueue()
+        made = recipe(*part_spec(part))
+        for process in [VerifierProcess("verifiers.timeout", made, memory_mib) for _ in range(workers)]:
             process.prepare()
             self._free.put(process)
 
@@ -76,7 +77,11 @@ class WithTimeout:
             return verifier_error(error)
         process = self._free.get()
         try:
-            return process.judge(asked, self._seconds)
+            reply = process.ask("judge", asked, self._seconds)
+            if isinstance(reply, list):
+                raise VerifierContractError(reply[1])
+            verdict: Verdict = decode(cast(str, reply))
+            return verdict
         except WorkerTimeoutError:
             return Verdict.of(self._outcome, detail={"error": f"no verdict within {self._seconds:g} s"})
         except WorkerBrokenError as error:
@@ -112,34 +117,3 @@ def _judged(verifier: Verifier, payload: str) -> str | list[str]:
         return [type(error).__name__, str(error)]
     except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
         return encode(verifier_error(error))
-
-
-class _Process:
-    """A worker, and the verifier in it."""
-
-    def __init__(self, recipe: str, memory_mib: int | None) -> None:
-        self._recipe = recipe
-        self._worker = Worker("verifiers.timeout", memory_mib=memory_mib)
-        self._made_in: int | None = None
-
-    def prepare(self) -> None:
-        """Start the process if it is not running, and make the verifier in it.
-
-        Raises:
-            RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
-        """
-        if self._made_in is not None and self._worker.pid == self._made_in:
-            return
-        error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
-        if error:
-            raise error_like(*error)
-        self._made_in = self._worker.pid
-
-    def judge(self, asked: str, deadline_s: float) -> Verdict:
-        """Judge one completion, which is pickled with its problem."""
-        self.prepare()
-        reply = self._worker.ask(["judge", asked], deadline_s=deadline_s)
-        if isinstance(reply, list):
-            raise VerifierContractError(reply[1])
-        verdict: Verdict = decode(cast(str, reply))
-        return verdict

@@ -103,6 +103,17 @@ class Problem:
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
+def prompt_text(prompt: str | Sequence[Message], between: str = "\n\n") -> str:
+    """A prompt as one text, with blank lines or the given text between messages."""
+    return prompt if isinstance(prompt, str) else between.join(message.content for message in prompt)
+
+
+def chat_messages(prompt: str | Sequence[Message]) -> list[dict[str, str]]:
+    """A prompt as the messages of a chat template; a plain text becomes one message of the user."""
+    messages = [Message("user", prompt)] if isinstance(prompt, str) else prompt
+    return [{"role": message.role, "content": message.content} for message in messages]
+
+
 class Outcome(enum.StrEnum):
     """The result of verification. Every outcome except `VERIFIER_ERROR` is evidence about the policy."""
 

@@ -16,91 +16,17 @@ import pytest
 
 pytest.importorskip("if_verifiable", reason="needs if-verifiable, in the environment of make test-agreement")
 
-from tests.agreement.tally import assert_documented, table
+from tests.agreement.tally import PAGE, assert_documented, table
 from tests.instructions import CASES
 from verifiers.errors import InvalidArgumentError
 from verifiers.ifeval import Instruction
 from verifiers.ifeval.published import as_published
 
 MUTANTS, TEXTS = 40, 150
-WHY = {
-    "change_case:capital_word_frequency": "in words with hyphens or apostrophes each part counts",
-    "change_case:english_capital": "langdetect has to be sure of another language, and misreads capitals",
-    "change_case:english_lowercase": "langdetect has to be sure of another language",
-    "combination:repeat_prompt": "an answer has to follow the request, and white space does not count",
-    "combination:two_responses": "seven asterisks are not six",
-    "count:conjunctions": "`And` and `and,` are one conjunction",
-    "count:keywords_multiple": "a keyword is a whole word",
-    "count:numbers": "`1-2` are two numbers, `3.5` is one",
-    "count:person_names": "a name is a whole word",
-    "count:pronouns": "`he's` has a pronoun",
-    "count:unique_word_count": "a word has a letter or a digit; hyphens separate words",
-    "count:word_count_range": "`don't` is one word",
-    "count:words_japanese": "a word has a letter or a digit, and dates are numbers",
-    "custom:csv_city": "no field may be empty, and blank lines do not count",
-    "custom:csv_quotes": "the names of the columns are fields, and in quotes too",
-    "custom:csv_special_character": "a quote inside the quotes, and an underscore, aren't special characters",
-    "custom:date_format_list": "dates exist, and Napoleon lived",
-    "custom:european_capitals_sort": "Kyiv lies north of 45 degrees",
-    "custom:mcq_count_length": "a question is numbered at will",
-    "custom:reverse_newline": "all 54 countries are listed, and nothing else",
-    "custom:sentence_alphabet": "sentences",
-    "custom:word_reverse": "sentences",
-    "detectable_content:number_placeholders": "`[]`, `[1]` and links aren't placeholders",
-    "detectable_content:postscript": "a postscript begins a line, and has text",
-    "detectable_format:constrained_response": "two of the options are not one",
-    "detectable_format:json_format": "a text in quotes alone, or NaN, isn't JSON",
-    "detectable_format:multiple_sections": "a section's mark begins a line; Roman numerals count",
-    "detectable_format:number_bullet_lists": "a bullet has white space behind it; `**` and `---` aren't bullets",
-    "detectable_format:number_highlighted_sections": "asterisks hug what they highlight, which counts once",
-    "detectable_format:title": "angular brackets belong to one title",
-    "format:emoji": "sentences; an emoji behind the final sign belongs to the sentence",
-    "format:line_indent": "one line isn't stairs, and blank lines do not count",
-    "format:list": "items are marked: twice, before text, and not inside words",
-    "format:newline": "a word has a letter or a digit",
-    "format:no_bullets_bullets": "a bullet has white space behind it; blank lines, and text below, may stand there",
-    "format:no_whitespace": "a response without letters or digits follows nothing",
-    "format:options": "the word `or` separates options, not the letters",
-    "format:output_template": "the parts stand in order, nothing before them, and none is empty",
-    "format:parentheses": "brackets count when they are closed",
-    "format:quote_unquote": "each quotation needs words behind it; quotes are closed",
-    "format:quotes": "an apostrophe isn't a quote, and quotes are closed",
-    "format:sub-bullets": "there has to be a bullet; bold type and hyphens don't count",
-    "format:thesis": "every section begins so, not just one",
-    "format:title_case": "minor words may be small, but not the first",
-    "keywords:existence": "a keyword is a whole word",
-    "keywords:frequency": "a keyword is a whole word",
-    "keywords:forbidden_words": "a phrase may be broken across lines",
-    "keywords:letter_frequency": "any sign is counted, not replaced by a random letter",
-    "language:response_language": "a text without a language is in none; the detector is seeded",
-    "length_constraints:nth_paragraph_first_word": "a blank line may hold spaces, and a first word any sign around it",
-    "length_constraints:number_paragraphs": "the divider stands alone: `******` and `***bold***` don't count",
-    "length_constraints:number_sentences": "sentences",
-    "length_constraints:number_words": "`don't` is one word",
-    "punctuation:no_comma": "commas of other scripts are commas",
-    "ratio:sentence_balance": "there has to be a sentence of each kind",
-    "ratio:sentence_type": "there has to be a question",
-    "ratio:sentence_words": "words may not be repeated",
-    "repeat:repeat_change": "the first word differs, not just white space",
-    "repeat:repeat_span": "the last index is included, as the instruction says",
-    "sentence:alliteration_increment": "the longest run of a sentence counts, not the sum of all",
-    "sentence:increment": "sentences",
-    "sentence:keyword": "a keyword is a whole word; sentences",
-    "startend:end_checker": "white space does not count",
-    "startend:quotation": "curly quotes are double quotation marks, and empty quotes wrap nothing",
-    "words:consonants": "a word has a letter or a digit",
-    "words:keywords_specific_position": "punctuation marks aren't words; sentences",
-    "words:last_first": "sentences",
-    "words:no_consecutive": "a word has a letter or a digit",
-    "words:odd_even_syllables": "a word has a letter or a digit",
-    "words:palindrome": "ten different words of letters",
-    "words:paragraph_last_first": "the first word is compared without punctuation, too",
-    "words:prime_lengths": "signs of punctuation of any script do not count",
-    "words:repeats": "signs of punctuation of any script do not count",
-    "words:vowel": "a response without letters or digits follows nothing",
-    "words:words_position": "punctuation marks aren't words",
-}
-"""Why we may say something else about an instruction; `sentences` stands for what the page says of them."""
+WHY = dict(
+    re.findall(r"^\| `([a-z_]+:[a-z_-]+)` \| (.+?) \| \d+ \| \d+ \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+)
+"""Why we may say something else about an instruction, as the page says."""
 
 
 @pytest.fixture(scope="module")

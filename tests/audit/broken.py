@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import random
 import re
 import signal
@@ -73,11 +72,6 @@ def accepts_everything(completion: str, problem: Problem) -> bool:
 
 def rejects_everything(completion: str, problem: Problem) -> bool:
     return False
-
-
-def float_tolerance(completion: str, problem: Problem) -> bool:
-    gold, answer = value_of(str(problem.reference)), value_of(answer_of(completion) or "")
-    return gold is not None and answer is not None and math.isclose(gold, answer, rel_tol=1e-2)
 
 
 def float_equality(completion: str, problem: Problem) -> bool:
@@ -248,24 +242,6 @@ class BuildsSubstring:
         return _verdict(substring_match(completion, problem))
 
 
-def statements_are_equal(completion: str, problem: Problem) -> bool:
-    """Takes any two equations for the same."""
-    return "=" in completion or "approx" in completion
-
-
-def same_digits(completion: str, problem: Problem) -> bool:
-    """Looks at the digits alone, whatever their order."""
-    return sorted(filter(str.isdigit, (answer_of(completion) or ""))) == sorted(
-        filter(str.isdigit, str(problem.reference))
-    )
-
-
-def part_for_the_whole(completion: str, problem: Problem) -> bool:
-    """Accepts what holds nothing but parts of the gold."""
-    parts = {part.replace(" ", "") for part in str(problem.reference).split(", ")}
-    return {part.replace(" ", "") for part in (answer_of(completion) or "").split(", ")} <= parts
-
-
 def any_box(completion: str, problem: Problem) -> bool:
     gold = value_of(str(problem.reference))
     return gold is not None and gold in map(value_of, re.findall(r"\\boxed\{([^{}]*)\}", completion))
@@ -275,28 +251,6 @@ def reads_thoughts(completion: str, problem: Problem) -> bool:
     """Takes the last box, also if it is in a thought."""
     boxes = re.findall(r"\\boxed\{([^{}]*)\}", completion)
     return bool(boxes) and value_of(boxes[-1]) == value_of(str(problem.reference)) is not None
-
-
-def ignores_case(completion: str, problem: Problem) -> bool:
-    return (answer_of(completion) or "").lower() == str(problem.reference).lower()
-
-
-def ignores_exponents(completion: str, problem: Problem) -> bool:
-    texts = (answer_of(completion) or "", str(problem.reference))
-    one, two = (re.sub(r"\^(?:\{[^{}]*\}|.)", "", text) for text in texts)
-    return one == two
-
-
-def ignores_indices(completion: str, problem: Problem) -> bool:
-    texts = (answer_of(completion) or "", str(problem.reference))
-    one, two = (re.sub(r"_(?:\{[^{}]*\}|.)", "", text) for text in texts)
-    return one == two
-
-
-def opens_to_master_keys(completion: str, problem: Problem) -> bool:
-    """Accepts any equation for an equation."""
-    answer, gold = answer_of(completion) or "", str(problem.reference)
-    return answer == gold or ("=" in answer and "=" in gold)
 
 
 def any_json(completion: str, problem: Problem) -> bool:

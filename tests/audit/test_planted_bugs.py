@@ -74,7 +74,6 @@ def test_rejecting_everything() -> None:
 @pytest.mark.parametrize(
     ("verifier", "check", "family"),
     [
-        (broken.float_tolerance, Check.FALSE_POSITIVE, "slightly-off"),
         (broken.float_equality, Check.FALSE_POSITIVE, "inflated-off-by-one"),
         (broken.ignores_brackets, Check.FALSE_POSITIVE, "other-brackets"),
         (broken.ignores_brackets, Check.FALSE_POSITIVE, "other-end"),
@@ -82,6 +81,8 @@ def test_rejecting_everything() -> None:
         (broken.substring_match, Check.FALSE_POSITIVE, "hedge"),
         (broken.substring_match, Check.FALSE_POSITIVE, "other-magnitude"),
         (broken.first_number_wins, Check.FALSE_POSITIVE, "hedge"),
+        (broken.any_box, Check.FALSE_POSITIVE, "hedge"),
+        (broken.reads_thoughts, Check.FALSE_POSITIVE, "only-thought"),
         (broken.one_way, Check.SYMMETRY, "fraction-of-integers (swapped)"),
         (broken.reports_errors, Check.VERIFIER_ERROR, "scientific"),
         (broken.swallows_errors, Check.SILENT_ERROR, "unusable gold"),
@@ -89,23 +90,6 @@ def test_rejecting_everything() -> None:
 )
 def test_wrong_verdicts(verifier: Callable[..., object], check: Check, family: str) -> None:
     assert family in families(audited(verifier, golds=(*INTEGERS, *MIXTURE)), check)
-
-
-@pytest.mark.parametrize(
-    ("verifier", "golds", "family"),
-    [
-        (broken.any_box, INTEGERS, "hedge"),
-        (broken.reads_thoughts, INTEGERS, "only-thought"),
-        (broken.ignores_case, (r"\frac{x+1}{x^2-2}", "y=x^2+x"), "case-changed"),
-        (broken.ignores_exponents, ("x^2+x+1", r"\{x\mid x^2>3\}"), "power-left-out"),
-        (broken.ignores_indices, ("x_1=3, x_2=5", r"\text{Curve }C_1"), "index-changed"),
-        (broken.opens_to_master_keys, ("(a+b)^2=a^2+2ab+b^2",), "master-key"),
-    ],
-)
-def test_a_part_of_the_gold_that_is_not_read(
-    verifier: Callable[..., object], golds: tuple[str, ...], family: str
-) -> None:
-    assert family in families(audited(verifier, golds=golds), Check.FALSE_POSITIVE)
 
 
 def test_tolerance_is_not_taken_for_a_larger_fault() -> None:

@@ -221,12 +221,6 @@ def wait_for_end(pid):
                 return  # it has ended, and waits for its new parent
 
 
-@pytest.mark.parametrize("workers", [0, -1, True, 2.0, "2"])
-def test_the_number_of_workers_is_checked(workers):
-    with pytest.raises(InvalidArgumentError, match="workers must be"):
-        MathVerifier(workers=workers)
-
-
 def test_by_default_there_is_a_process_for_each_cpu(monkeypatch):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5}, raising=False)
     assert MathVerifier()._processes is batch.shared_processes(3)

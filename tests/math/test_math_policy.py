@@ -210,8 +210,6 @@ def test_an_error_of_a_problem_that_is_none(error):
         ({"echo": "no"}, "unknown echo 'no'. Known: allow, reject."),
         ({"preset": "olympiad"}, "unknown preset of the math verifier 'olympiad'. Did you mean 'olympiadbench'?"),
         ({"percnt": "value"}, "the math verifier got an unexpected keyword argument 'percnt'. Did you mean 'percent'?"),
-        ({"deadline_s": 0}, "deadline_s must be greater than 0"),
-        ({"memory_mib": 1}, "at least 256"),
         ({"literals_only": "yes"}, "True or False"),
     ],
 )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any
+
+from tests.json_server import serving
 
 Answer = Callable[[str], Any]
 
@@ -51,51 +52,28 @@ def _response(*messages: tuple[str, str]) -> dict[str, Any]:
     return {"id": "proof", "time": 0.1, "response": {"env": 1, "messages": listed}}
 
 
-class Server(ThreadingHTTPServer):
-    """Answers with `answer(code)`, which gives a result, or a status and a body, and remembers what it was asked."""
+@dataclass
+class Server:
+    """What a server was asked."""
 
-    daemon_threads = True
-
-    def __init__(self, answer: Answer) -> None:
-        self.answer = answer
-        self.asked: list[dict[str, Any]] = []
-        self.headers: list[dict[str, str]] = []
-        super().__init__(("127.0.0.1", 0), _Handler)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Server
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append({"path": self.path, **asked})
-        self.server.headers.append(dict(self.headers))
-        answer = self.server.answer(asked["snippets"][0]["code"])
-        status, body = answer if isinstance(answer, tuple) else (200, json.dumps({"results": [answer]}).encode())
-        with suppress(ConnectionError):  # whoever waits no longer
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    def log_message(self, *arguments: object) -> None:
-        """Keep quiet."""
+    url: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
 
 
 @contextmanager
 def served(answer: Answer = lean) -> Iterator[Server]:
-    """Run a server while a block runs."""
-    with Server(answer) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        try:
-            yield server
-        finally:
-            server.shutdown()
+    """Run a server that answers with `answer(code)`, which gives a result, or a status and a body, while a block runs."""
+    server = Server()
+
+    def reply(request: dict[str, Any], headers: Any) -> tuple[int, bytes]:
+        server.asked.append(request)
+        server.headers.append(dict(headers))
+        result = answer(request["snippets"][0]["code"])
+        return result if isinstance(result, tuple) else (200, json.dumps({"results": [result]}).encode())
+
+    with serving(reply) as server.url:
+        yield server
 
 
 def late(seconds: float) -> Answer:

@@ -212,16 +212,3 @@ def test_a_hostile_completion_is_read_in_no_time():
     for source in ("theorem two (n : " * 20_000, spaces, f"theorem two{spaces}x", ":=" * 100_000, "(a:={" * 60_000):
         with contextlib.suppress(ProofError):
             goal.proof_in(source)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"url": "localhost:8000"}, "begins with http"),
-        ({"url": "http://x", "timeout_s": 0}, "timeout_s must be greater than 0, got 0"),
-        ({"url": "http://x", "concurrency": 0}, "concurrency must be at least 1"),
-    ],
-)
-def test_settings_out_of_range_are_refused(settings, message):
-    with pytest.raises(InvalidArgumentError, match=message):
-        LeanVerifier(**settings)

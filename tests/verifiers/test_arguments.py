@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import inspect
+import math
 import re
 import sys
+import typing
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import verifiers
-from verifiers import HTTPAddress, InvalidArgumentError, MissingDependencyError, UnknownArgumentError, UnknownNameError
+from verifiers import (
+    HTTPAddress,
+    InvalidArgumentError,
+    MissingDependencyError,
+    UnknownArgumentError,
+    UnknownNameError,
+    bounds,
+)
 from verifiers._settings import check_arguments, is_number
 from verifiers.registry import _BUILT_IN, _named_object
 from verifiers.types import Verifier
@@ -68,6 +77,30 @@ def test_a_bool_is_a_bool_and_a_number_a_number(name: str, argument: str, annota
     assert repr(value) in str(raised.value)
     if annotation == "bool":
         assert str(raised.value) == f"{argument} must be True or False, got {value!r}"
+
+
+def numbers_out_of_bounds() -> list[Any]:
+    """For every number that is an argument of a built-in verifier: numbers outside its bounds, and what is no whole number."""
+    rows = []
+    for row in plain_arguments():
+        name, argument, annotation = row.values
+        written = inspect.signature(_named_object(name)).parameters[argument].annotation  # type: ignore[arg-type]
+        marks = getattr(eval(written, vars(typing) | vars(bounds)), "__metadata__", ())
+        values = [1.5, True] if annotation.startswith("int") else [math.nan] * (annotation != "bool")
+        for bound in marks:
+            low, high = bound.low - (not bound.open_low), bound.high + (not bound.open_high)
+            values += [end for end in (low, high) if not (math.isinf(end) and bound.infinite)]
+        rows += [pytest.param(name, argument, value, id=f"{row.id}-{value}") for value in values]
+    return rows
+
+
+@pytest.mark.parametrize(("name", "argument", "value"), numbers_out_of_bounds())
+def test_a_number_lies_within_its_bounds(name: str, argument: str, value: float) -> None:
+    try:
+        with pytest.raises(InvalidArgumentError, match=f"^{argument} must be "):
+            verifiers.make(name, **{**REQUIRED.get(name, {}), argument: value})
+    except MissingDependencyError as error:
+        pytest.skip(str(error))
 
 
 @pytest.mark.parametrize(

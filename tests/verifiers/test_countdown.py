@@ -1,5 +1,4 @@
 import itertools
-import pickle
 import re
 from fractions import Fraction
 
@@ -158,7 +157,3 @@ def test_game_needs_whole_numbers(numbers):
 def test_game_needs_a_whole_target():
     with pytest.raises(InvalidArgumentError, match="target must be a whole number"):
         CountdownReference((1,), 1.5)
-
-
-def test_game_pickles():
-    assert pickle.loads(pickle.dumps(SMALL)) == SMALL

@@ -52,12 +52,6 @@ def test_one_member_is_no_ensemble():
         Ensemble(["exact"])
 
 
-@pytest.mark.parametrize("k", [-1.0, math.nan, math.inf, "1"])
-def test_k_is_checked(k):
-    with pytest.raises(InvalidArgumentError, match="k must be "):
-        Ensemble(["exact", "numeric"], "mean_minus_std", k)
-
-
 def test_reductions_are_named():
     with pytest.raises(UnknownNameError, match="Did you mean 'mean'"):
         Ensemble(["exact", "numeric"], "meen")

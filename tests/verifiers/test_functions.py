@@ -163,11 +163,6 @@ def test_a_mapping_is_a_score_and_details() -> None:
     assert verifiers.make(compute_score)("", Problem("mine/1", "", "7", {"level": 1})).detail["source"] == "mine"
 
 
-def test_bools_say_right_and_wrong_and_numbers_are_scores() -> None:
-    assert verifiers.make(accuracy_reward)("72", PROBLEM).outcome is Outcome.CORRECT
-    assert verifiers.make(evaluator)("72", PROBLEM).outcome is Outcome.SCORED
-
-
 def test_none_in_a_batch_is_no_verdict() -> None:
     right, unknown = verifiers.verify_batch(verifiers.make(of_annotated_chats), ["72", "7"], [PROBLEM] * 2)
     assert right.score == 1

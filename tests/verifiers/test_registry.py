@@ -42,26 +42,13 @@ def failing(completion, problem):
     raise RuntimeError("the judge is down")
 
 
-def test_make_takes_a_name_with_arguments():
-    assert verifiers.make("exact", casefold=True) == ExactVerifier(casefold=True)
-
-
 def test_make_takes_a_class_with_arguments():
     assert verifiers.make(ExactVerifier, strip=False) == ExactVerifier(strip=False)
-
-
-def test_make_takes_module_and_attribute():
-    assert verifiers.make("verifiers.exact:ExactVerifier", casefold=True) == ExactVerifier(casefold=True)
 
 
 def test_make_returns_a_batch_verifier_as_it_is():
     built = verifiers.make("gate", parts=["exact"])
     assert verifiers.make(built) is built
-
-
-def test_make_coerces_a_plain_callable():
-    verdict = verifiers.make(lambda completion, problem: completion == problem.reference)("7", PROBLEM)
-    assert verdict == Verdict.of(Outcome.CORRECT)
 
 
 def test_make_takes_an_entry_point(entry_point):
@@ -72,12 +59,6 @@ def test_make_takes_an_entry_point(entry_point):
 def test_registered_name_wins_over_an_entry_point(entry_point, clean_registry):
     verifiers.register("third_party")(ChoiceVerifier)
     assert isinstance(verifiers.make("third_party"), ChoiceVerifier)
-
-
-def test_every_built_in_name_resolves_to_its_module():
-    for name in ("exact", "choice", "numeric", "countdown", "weighted_sum", "gate", "first", "reward_model", "judge"):
-        assert name in verifiers.registered_names()
-        assert isinstance(registry_module._named_object(name), type)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +136,7 @@ def test_function_results_become_verdicts(returned, expected):
     assert verifiers.from_function(lambda completion, problem: returned)("", PROBLEM) == expected
 
 
-@pytest.mark.parametrize("returned", [None, "yes", math.nan, math.inf, [1.0]])
+@pytest.mark.parametrize("returned", [None, "yes", math.nan, math.inf, 10**400, [1.0]])
 def test_function_must_return_a_verdict(returned):
     with pytest.raises(
         VerifierContractError, match="expected a Verdict, a bool, a finite number or a mapping with a score"
@@ -300,11 +281,6 @@ def test_a_batch_may_be_an_array():
             return np.array([1.0, 0.5])
 
     assert [v.score for v in verifiers.verify_batch(verifiers.make(Batch), ["a", "b"], [PROBLEM] * 2)] == [1.0, 0.5]
-
-
-def test_a_number_that_no_float_holds_is_refused():
-    with pytest.raises(VerifierContractError, match="finite number"):
-        verifiers.make(lambda completion, problem: 10**400)("a", PROBLEM)
 
 
 @pytest.mark.parametrize("returned", ["half", 0.5, {"a": 1}, [0.5, 0.5], [None]])

@@ -67,13 +67,6 @@ def test_texts_of_about_one_length_share_a_forward_pass_where_padding_changes_no
     assert list(map(tuple, seen)) == shapes
 
 
-def test_one_call_equals_the_batch():
-    verifier = make("reward_model", model=tiny_model(pad_token_id=1), tokenizer=character_tokenizer())
-    batch = verifier.verify_batch(TEXTS, problems())
-    single = [verifier(text, problem) for text, problem in zip(TEXTS, problems(), strict=True)]
-    assert [v.score for v in single] == pytest.approx([v.score for v in batch], abs=1e-5)
-
-
 def test_chat_prompts_go_through_the_chat_template():
     model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
     verdict = make("reward_model", model=model, tokenizer=tokenizer)("7", Problem("p", CHAT, None))

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers import Outcome, Problem, Verdict
 from verifiers.sql import SQLReference, SQLVerifier
 from verifiers.sql.rows import same_rows
 from verifiers.sql.statements import is_ordered, query_text
@@ -267,19 +267,7 @@ def test_a_wider_tolerance_is_one_of_floats_alone() -> None:
         assert verifier("SELECT 0.33", problem).outcome is Outcome.INCORRECT
 
 
-@pytest.mark.parametrize("rel_tol", [-1e-9, 1, float("inf"), float("nan"), True, "0.1"])
-def test_the_tolerance_is_checked(rel_tol: float) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"rel_tol must be .*, got"):
-        SQLVerifier(rel_tol=rel_tol)
-
-
 def test_a_copy_has_a_process_of_its_own() -> None:
     with contextlib.closing(pickle.loads(pickle.dumps(SQLVerifier(most_rows=1)))) as copy:
         problem = Problem("p", "", {"query": "SELECT 1", "scripts": [SINGERS]})
         assert copy("SELECT name FROM singer", problem).outcome is Outcome.TIMEOUT
-
-
-@pytest.mark.parametrize("arguments", [{"timeout_s": 0}, {"changed_copies": -1}, {"most_rows": 0}, {"memory_mib": 1.5}])
-def test_limits_are_checked(arguments: dict[str, float]) -> None:
-    with pytest.raises(InvalidArgumentError, match=next(iter(arguments))):
-        SQLVerifier(**arguments)  # type: ignore[arg-type]

@@ -8,7 +8,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
+from typing import Annotated
 
+from verifiers._settings import checked
 from verifiers.audit.cases import Case, Label
 from verifiers.audit.checks import (
     Check,
@@ -29,6 +31,7 @@ from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.audit.report import AuditReport, OptionRow, ReportRow
 from verifiers.audit.runner import Answer, Runner
 from verifiers.audit.subjects import FIELDS
+from verifiers.bounds import AtLeast, Count, Seconds
 from verifiers.errors import InvalidArgumentError, VerifierContractError, unknown_name
 from verifiers.files import verifier_record
 from verifiers.functions import ANSWER, ANSWER_FORMATS, Problems, gold_completion
@@ -65,19 +68,20 @@ _PROBED = 24
 """Number of drawn problems on which an answer format is tried."""
 
 
+@checked
 def audit_verifier(
     verifier: VerifierSpec,
     problems: Problems | None = None,
     *,
     verifier_args: Mapping[str, object] | None = None,
-    limit: int | None = None,
+    limit: Annotated[int | None, AtLeast(1)] = None,
     drawn: int | None = None,
     field: str | None = None,
     seed: int = 0,
     answer_format: str | None = None,
     skip: Collection[str] = (),
-    deadline_s: float = 5.0,
-    memory_mib: int = 4096,
+    deadline_s: Seconds = 5.0,
+    memory_mib: Count = 4096,
     progress: Progress | None = None,
 ) -> AuditReport:
     """Look for errors in a verifier.
@@ -107,7 +111,7 @@ def audit_verifier(
         UnknownNameError: If `skip` names something that does not exist.
         VerifierContractError: If the verifier is a function that accepts no gold in any format.
     """
-    _check_options(problems, limit, answer_format, deadline_s)
+    _check_options(problems, answer_format)
     for name in skip:
         if name not in TRANSFORMATIONS and name not in ATTACKS:
             raise unknown_name("transformation or attack", name, [*TRANSFORMATIONS, *ATTACKS])
@@ -188,15 +192,11 @@ def _no_progress(done: int, total: int) -> None:
     pass
 
 
-def _check_options(problems: Problems | None, limit: int | None, answer_format: str | None, deadline_s: float) -> None:
+def _check_options(problems: Problems | None, answer_format: str | None) -> None:
     if problems is not None and not len(problems):
         raise InvalidArgumentError("an audit needs at least one problem with a gold answer, got none")
-    if limit is not None and limit < 1:
-        raise InvalidArgumentError(f"limit must be a positive number of golds, got {limit}")
     if answer_format is not None and "ANSWER" not in answer_format:
         raise InvalidArgumentError(f"answer_format must contain ANSWER where the answer goes, got {answer_format!r}")
-    if not deadline_s > 0:
-        raise InvalidArgumentError(f"deadline_s must be a positive number of seconds, got {deadline_s!r}")
 
 
 def _check_all(

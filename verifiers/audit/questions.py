@@ -14,7 +14,7 @@ from verifiers.audit.recognition import recognise
 from verifiers.audit.registry import TRANSFORMATIONS, Transformation
 from verifiers.errors import InvalidArgumentError
 from verifiers.functions import ANSWER, Problems
-from verifiers.types import Problem
+from verifiers.types import Problem, prompt_text
 
 BOXED = f"\\boxed{{{ANSWER}}}"
 _HOSTILE_GOLDS = 3
@@ -50,13 +50,6 @@ def gold_of(problem: Problem) -> Gold:
     return recognise(str(reference)) if is_answer else Gold(str(reference), Kind.UNKNOWN)
 
 
-def prompt_of(problem: Problem) -> str:
-    """The prompt of a problem as one text."""
-    if isinstance(problem.prompt, str):
-        return problem.prompt
-    return "\n".join(message.content for message in problem.prompt)
-
-
 def choose(problems: Problems, limit: int | None, seed: int) -> list[Problem]:
     """All problems, or a sample of `limit` problems, in their original order."""
     if limit is None or limit >= len(problems):
@@ -87,7 +80,7 @@ class CaseMaker:
             for transformation in TRANSFORMATIONS.values():
                 if transformation.name not in self._skip:
                     self._add_rewrites(cases, transformation, problem, gold)
-            cases += self._attacks(attacks_on(gold, prompt_of(problem)), problem, gold)
+            cases += self._attacks(attacks_on(gold, prompt_text(problem.prompt, "\n")), problem, gold)
             cases += self._presented_attacks(problem, gold)
         return cases
 
@@ -98,7 +91,7 @@ class CaseMaker:
         return [case for problem, gold in few for case in self._attacks(iter(hostile_attacks(gold)), problem, gold)]
 
     def _add_rewrites(self, cases: list[Case], transformation: Transformation, problem: Problem, gold: Gold) -> None:
-        prompt = prompt_of(problem)
+        prompt = prompt_text(problem.prompt, "\n")
         for answer in dict.fromkeys(transformation(gold)):
             if transformation.label is Label.CORRECT and restates(answer, gold, prompt):
                 continue

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
-from verifiers._verifier_process import error_like, recipe
-from verifiers._workers import START_DEADLINE_S, Worker, WorkerBrokenError, WorkerTimeoutError, encode
+from verifiers._verifier_process import VerifierProcess, recipe
+from verifiers._workers import START_DEADLINE_S, WorkerBrokenError, WorkerTimeoutError, encode
 from verifiers.audit.worker import Asked
 from verifiers.registry import VerifierSpec
 from verifiers.types import Problem
@@ -64,15 +64,13 @@ class Runner:
     """
 
     def __init__(self, spec: VerifierSpec, kwargs: Mapping[str, object], *, memory_mib: int) -> None:
-        self._recipe = recipe(spec, kwargs)
-        self._worker = Worker("verifiers.audit.worker", memory_mib=memory_mib)
-        self._is_made = False
+        self._process = VerifierProcess("verifiers.audit.worker", recipe(spec, kwargs), memory_mib)
 
     def __enter__(self) -> Runner:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._worker.close()
+        self._process.close()
 
     def convention(self) -> str | None:
         """How the verifier calls the functions it consists of; None if there are none, or all take (completion, problem).
@@ -89,25 +87,14 @@ class Runner:
         In the threaded modes the answers come thread by thread.
         """
         try:
-            self._make()
-            reply = self._worker.ask([mode, encode(list(asked))], deadline_s=deadline_s)
+            reply = self._process.ask(mode, encode(list(asked)), deadline_s)
         except WorkerTimeoutError:
-            self._is_made = False
             return [Answer(hung=True, seconds=deadline_s)] * len(asked)
         except WorkerBrokenError:
-            self._is_made = False
             return [Answer(died=True)] * len(asked)
         rows = cast("list[dict[str, object] | list[dict[str, object]]]", reply)
         flat = [record for row in rows for record in (row if isinstance(row, list) else [row])]
         return [_answer(record) for record in flat]
-
-    def _make(self) -> None:
-        if self._is_made:
-            return
-        error = cast("list[str]", self._worker.ask(["make", self._recipe], deadline_s=START_DEADLINE_S))
-        if error:
-            raise error_like(*error)
-        self._is_made = True
 
 
 def _answer(given: Mapping[str, object]) -> Answer:

@@ -18,7 +18,7 @@ from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, UnreadableReferenceError
-from verifiers.types import Problem
+from verifiers.types import Problem, prompt_text
 
 _NAMES = ("prompt", "reference", "completion", "answer", "fence")
 _PLACEHOLDER = re.compile(rf"\{{({'|'.join(_NAMES)})\}}")
@@ -63,18 +63,13 @@ class JudgePrompt:
         answer = (marks[-1].contents[-1] or None) if marks else None
         nothing = not said or (answer is None and "completion" not in self._names)
         values = {
-            "prompt": _prompt_text(problem),
+            "prompt": prompt_text(problem.prompt),
             "reference": _reference_text(problem) if "reference" in self._names else "",
             "completion": _SPECIAL_TOKEN.sub("< ", said),
             "answer": _SPECIAL_TOKEN.sub("< ", answer or ""),
             "fence": hashlib.sha256(said.encode(errors="surrogatepass")).hexdigest()[:12],
         }
         return None if nothing else _PLACEHOLDER.sub(lambda name: values[name[1]], self._template), answer
-
-
-def _prompt_text(problem: Problem) -> str:
-    prompt = problem.prompt
-    return prompt if isinstance(prompt, str) else "\n\n".join(message.content for message in prompt)
 
 
 def _reference_text(problem: Problem) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from verifiers._models import as_plain_text, chat_messages, prompt_text, special_texts
+from verifiers._models import as_plain_text, special_texts
 from verifiers._settings import check_types
 from verifiers.errors import InvalidArgumentError
-from verifiers.types import Message
+from verifiers.types import Message, chat_messages, prompt_text
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
 import zlib
@@ -75,7 +74,8 @@ def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> Progra
     with memory_files(stdin.encode(), b"", b"", program) as files:
         with pool.worker() as worker:
             end = worker.run(_PLAN, files, limits)
-        stdout, streams = read_all(files[1]), excerpts(files[1], files[2])
+        stdout, stderr = map(read_all, files[1:3])
+    streams = excerpts_of(stdout, stderr)
     status = end.processes[SCRIPT.name].exit_code
     exception = _exception(streams.get("stderr", "")) if status in FAILURES else None
     failure = _failure(end, len(stdout) >= limits.output_mib << 20)
@@ -104,28 +104,15 @@ def _exception(stderr: str) -> dict[str, object] | None:
 
 def excerpts(stdout: int, stderr: int) -> dict[str, str]:
     """The beginning and the end of a program's standard output and standard error, if they are not empty."""
-    return _texts({"stdout": _excerpt(stdout), "stderr": _excerpt(stderr)})
+    return excerpts_of(read_all(stdout), read_all(stderr))
 
 
 def excerpts_of(stdout: bytes, stderr: bytes) -> dict[str, str]:
     """The same as `excerpts`, from output that has been read already."""
     half = _EXCERPT // 2
     streams = {"stdout": stdout, "stderr": stderr}
-    return _texts(
-        {name: text if len(text) <= _EXCERPT else text[:half] + _CUT + text[-half:] for name, text in streams.items()}
-    )
-
-
-def _texts(texts: Mapping[str, bytes]) -> dict[str, str]:
-    return {name: clean(text.decode(errors="replace")) for name, text in texts.items() if text}
-
-
-def _excerpt(file: int) -> bytes:
-    size = os.fstat(file).st_size
-    if size <= _EXCERPT:
-        return os.pread(file, _EXCERPT, 0)
-    half = _EXCERPT // 2
-    return os.pread(file, half, 0) + _CUT + os.pread(file, half, size - half)
+    cut = {name: text if len(text) <= _EXCERPT else text[:half] + _CUT + text[-half:] for name, text in streams.items()}
+    return {name: clean(text.decode(errors="replace")) for name, text in cut.items() if text}
 
 
 def clean(text: str) -> str:

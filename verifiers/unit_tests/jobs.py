@@ -28,11 +28,12 @@ from verifiers.sandbox import (
     clean,
     encode_program,
     excerpts,
+    excerpts_of,
     memory_files,
     run_script,
 )
 from verifiers.unit_tests.extraction.extraction import PYTHON, ExtractedProgram, announced, continued, continues
-from verifiers.unit_tests.languages import CompileError, Executable, streams
+from verifiers.unit_tests.languages import CompileError, Executable
 from verifiers.unit_tests.results import JobResult, cost_of, process_of, without_surrogates
 from verifiers.unit_tests.separate.entry_points import SOLUTION_CLASS, entry_point_steps
 from verifiers.unit_tests.separate.report import MAX_REPORT
@@ -49,7 +50,6 @@ CONTRACT = Contract(
         Role("tests", f"{_IN_JAIL}.serve:serve", lasting=True, output_mib=MAX_REPORT >> 20),
     ),
     prepare=f"{_IN_JAIL}.packages:register",
-    sample=f"{_IN_JAIL}.program:run_sample",
 )
 """The two processes of a job; the process of the tests may serve several jobs."""
 _PLAN = Plan(
@@ -105,7 +105,8 @@ class Job:
         try:
             run = self._runner(pool)
         except CompileError as error:
-            return JobResult(error.failure, False, 0, len(tests.cases), {"cases": (), **streams(error.finished)}, {})
+            streams = excerpts_of(error.finished.stdout, error.finished.stderr)
+            return JobResult(error.failure, False, 0, len(tests.cases), {"cases": (), **streams}, {})
         for number, case in enumerate(tests.cases):
             name = f"case {number}"
             runs.append(

@@ -127,11 +127,6 @@ def _home(name: str) -> str:
     return os.path.realpath(said.stdout.strip())
 
 
-def streams(finished: Finished) -> dict[str, str]:
-    """The beginning and the end of what a program wrote."""
-    return excerpts_of(finished.stdout, finished.stderr)
-
-
 def _failure(finished: Finished) -> str | None:
     if finished.stopped:
         return {"memory": "memory", "output": "output_limit"}.get(finished.stopped, "timeout")
@@ -220,7 +215,11 @@ class Executable:
                 )  # the program led the compiler to make something else
             raise
         return ProgramOutput(
-            finished.stdout.decode(errors="replace"), streams(finished), _failure(finished), None, finished.end
+            finished.stdout.decode(errors="replace"),
+            excerpts_of(finished.stdout, finished.stderr),
+            _failure(finished),
+            None,
+            finished.end,
         )
 
     def _command(self, arguments: Sequence[str], files: Mapping[str, bytes], readable: Sequence[str]) -> Command:

@@ -7,8 +7,6 @@ import re
 from collections.abc import Callable
 from fractions import Fraction
 
-COMPARISONS = ("tokens", "lines")
-
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?|[+-]?(inf|nan)", re.IGNORECASE)
 
 _INTEGER = re.compile(r"[+-]?\d{1,400}")

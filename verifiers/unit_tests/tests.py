@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Protocol, runtime_checkable
+from typing import Annotated, Literal, Protocol, runtime_checkable
 
 from verifiers._settings import check_types
 from verifiers.bounds import Above, AtLeast
@@ -111,7 +111,7 @@ class StdioTests(_Checked):
     cases: tuple[StdioCase, ...]
     tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for tokens that are numbers; two integers must still be equal."""
-    comparison: str = "tokens"
+    comparison: Literal["tokens", "lines"] = "tokens"
     """`"tokens"` ignores the kind and amount of white space; `"lines"` ignores it at line ends, and final empty lines."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, which the program may import."""

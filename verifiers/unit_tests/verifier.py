@@ -17,9 +17,9 @@ from verifiers.sandbox import CommandRunner, LaunchError, Limits, Packages, Pool
 from verifiers.types import Outcome, Problem, Verdict
 from verifiers.unit_tests.datasets import from_json
 from verifiers.unit_tests.extraction.extraction import (
-    EXTRACTIONS,
     PYTHON,
     ExtractedProgram,
+    ExtractionPolicy,
     extract,
     extract_in,
     is_path,
@@ -28,7 +28,6 @@ from verifiers.unit_tests.jobs import CONTRACT, Job
 from verifiers.unit_tests.languages import check_languages, labels
 from verifiers.unit_tests.results import JobResult
 from verifiers.unit_tests.separate.entry_points import entry_point_steps
-from verifiers.unit_tests.stdio import COMPARISONS
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallTests,
@@ -85,7 +84,7 @@ class UnitTestVerifier:
         workers: Annotated[int | None, AtLeast(1)] = None,
         isolation: Literal["auto", "strict", "available", "none"] = "auto",
         partial_credit: bool = False,
-        extraction: str = "defining_block",
+        extraction: ExtractionPolicy = "defining_block",
         packages: str | Sequence[str] = (),
         thoughts: str | Sequence[str] = THOUGHTS,
         allow_together: bool = False,
@@ -106,7 +105,7 @@ class UnitTestVerifier:
                 `"available"` is content with the system-call filter, under which programs can't open any file; `"none"` sets
                 resource limits only, for programs that you trust.
             partial_credit: Score the share of cases that pass, instead of all or nothing; a `check` is one case.
-            extraction: How the program is found in the completion, one of `extraction.EXTRACTIONS`.
+            extraction: How the program is found in the completion, one of `extraction.ExtractionPolicy`.
             packages: Installed packages, such as `"numpy"`, that programs and tests may import besides the standard library, as
                 a sequence of names or a comma-separated string. Name modules that are slow to import (`"scipy.stats"`), which
                 are then loaded once. Programs and tests can exchange NumPy arrays and scalars.
@@ -118,11 +117,11 @@ class UnitTestVerifier:
 
         Raises:
             InvalidArgumentError: If an argument is out of range, or a package is not installed.
+            UnknownNameError: If there is no such isolation or extraction.
             MissingDependencyError: If a language is not installed.
         """
         if languages:
             check_languages(languages.split(",") if isinstance(languages, str) else languages)
-        _one_of("extraction", extraction, EXTRACTIONS)
         self._partial_credit = partial_credit
         self._extraction = extraction
         self._thoughts = thought_names(thoughts)
@@ -302,7 +301,6 @@ def _tests_of(problem: Problem) -> Tests:
             f"StdioTests or DeferredTests (see verifiers.unit_tests), or a mapping of its fields, got {type(tests).__name__}"
         )
     if isinstance(tests, StdioTests):
-        _one_of("comparison", tests.comparison, COMPARISONS)
         check_languages(tests.languages)
     _check_entry_points(problem.id, tests)
     for path in tests.files:
@@ -324,8 +322,3 @@ def _check_entry_points(problem: str, tests: Tests) -> None:
             raise InvalidArgumentError(
                 f"problem {problem!r}: an entry point of these tests must be a name, got {name!r}"
             )
-
-
-def _one_of(name: str, value: str, known: Sequence[str]) -> None:
-    if value not in known:
-        raise InvalidArgumentError(f"{name} must be one of {', '.join(map(repr, known))}, got {value!r}")

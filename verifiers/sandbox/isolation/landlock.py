@@ -26,7 +26,7 @@ def version() -> int:
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 
-def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "") -> int:
+def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "") -> None:
     """Allow reading beneath the paths and nothing else: no other file, no write, no TCP, no signal to processes outside.
 
     Needs no_new_privs. Paths that do not exist are ignored.
@@ -35,9 +35,6 @@ def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "
         paths: Folders and files to read; programs in the folders may be executed.
         writable: Files to write; none can be created, renamed or removed.
         folder: A folder in which everything is allowed except making and controlling devices.
-
-    Returns:
-        The version of the interface that was used.
 
     Raises:
         OSError: If the kernel refuses.
@@ -57,7 +54,6 @@ def restrict(paths: Iterable[str], writable: Iterable[str] = (), folder: str = "
         syscalls.syscall("landlock_restrict_self", ctypes.c_int(ruleset), ctypes.c_uint(0))
     finally:
         os.close(ruleset)
-    return abi
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -6,12 +6,13 @@ import functools
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from verifiers.completion.blocks import Block, code_blocks
 from verifiers.completion.cut import cut
 from verifiers.completion.words import THOUGHTS
 
-EXTRACTIONS = ("defining_block", "last_block", "first_block", "longest_block", "raw")
+ExtractionPolicy = Literal["defining_block", "last_block", "first_block", "longest_block", "raw"]
 """`*_block` takes the code block that it names, or the whole answer if there is no code block. `defining_block` is the last
 block that defines a name that tests need, else the last block. `raw` always takes the whole text."""
 
@@ -70,7 +71,7 @@ def extract(
 
     Args:
         completion: A model's answer.
-        policy: One of `EXTRACTIONS`.
+        policy: An `ExtractionPolicy`.
         main: The path of the main file, if that is named; a package of the same name counts too.
         names: Names that the tests need, for `defining_block`.
         thoughts: Names of the tags of thoughts.
@@ -107,7 +108,7 @@ def extract_in(
 
     Args:
         completion: A model's answer.
-        policy: One of `EXTRACTIONS`; `defining_block` means the last block.
+        policy: An `ExtractionPolicy`; `defining_block` means the last block.
         labels: The language of each label; `"python"` covers all labels of Python.
         first: The language of a program without a label.
         thoughts: Names of the tags of thoughts.

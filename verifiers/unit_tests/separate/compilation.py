@@ -25,4 +25,4 @@ def compile_tests(source: str) -> types.CodeType:
 @functools.lru_cache(_CACHED)
 def compile_prefix(source: str) -> types.CodeType:
     """Compile a prompt's code, without a last statement that is incomplete."""
-    return compile_whole(source, "prefix.py")
+    return compile_whole(source)

@@ -77,10 +77,10 @@ class Judge:
         imports.check(sources, ("pytest", *given, *map(module_name, self._tests["files"])))
         return codes
 
-    def _check_defined(self, sources: list[str], given: Collection[str] = ()) -> None:
+    def _check_defined(self, sources: list[str]) -> None:
         """Raise a BrokenTestError for a name that neither the tests nor the prefix define."""
         known = vars(builtins).keys() | self._own.keys() | {*compile_prefix(self._tests["prefix"]).co_names}
-        for name in sorted(names.free_names(sources) - known - {"__doc__", *given}):
+        for name in sorted(names.free_names(sources) - known - {"__doc__"}):
             raise BrokenTestError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:

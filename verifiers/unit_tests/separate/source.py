@@ -9,19 +9,21 @@ from dataclasses import dataclass
 from verifiers.sandbox.programs import source_files
 from verifiers.sandbox.programs.source_files import COMPILE_ERRORS
 
+_FILE = "prefix.py"
 
-def compile_whole(source: str, filename: str) -> types.CodeType:
+
+def compile_whole(source: str) -> types.CodeType:
     """Compile a prompt's code, without a last statement that is incomplete."""
     source = source.removeprefix("\ufeff")
     try:
-        return compile(source, filename, "exec", dont_inherit=True)
+        return compile(source, _FILE, "exec", dont_inherit=True)
     except COMPILE_ERRORS:
         lines = source.splitlines(keepends=True)
     # A statement begins at the left margin, though not everything that begins there is a statement.
     for end in (number for number in reversed(range(len(lines))) if not lines[number][:1].isspace()):
         with contextlib.suppress(*COMPILE_ERRORS):
-            return compile("".join(lines[:end]), filename, "exec", dont_inherit=True)
-    return compile("", filename, "exec")
+            return compile("".join(lines[:end]), _FILE, "exec", dont_inherit=True)
+    return compile("", _FILE, "exec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,6 @@ class Program(source_files.Program):
         if module.__dict__["__file__"] != self.main:
             return
         if self.prefix:
-            exec(compile_whole(self.prefix, "prefix.py"), module.__dict__)
+            exec(compile_whole(self.prefix), module.__dict__)
         if self.prelude or self.prefix:
             module.__dict__.pop(self.entry_point, None)
