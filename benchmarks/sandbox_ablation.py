@@ -34,6 +34,7 @@ TIMEOUT_S = 3.0
 JAIL, TESTS = "verifiers.sandbox", "verifiers.unit_tests.separate"
 NOTHING = "lambda *args, **kwargs: None"
 PATCHES = {
+    "page_pinning": f"from {JAIL}.server import start; start.pin_written_by = {NOTHING}",
     "cpu_affinity": f"from {JAIL}.server import affinity; affinity.Placement.begin = {NOTHING}",
     "idle_detection": f"from {JAIL}.server import idle; idle.Idleness.add = {NOTHING}",
     "devices": f"from {JAIL}.isolation import devices; devices.install = {NOTHING}",

@@ -25,10 +25,12 @@ for isolation in MODES:
     verifier.close()
 print(json.dumps(said))
 """
-CONTAINER = "deny('unshare', 'mount', 'umount2', 'pivot_root', 'mount_setattr', error=1)\ndeny('clone3')\n"
+CONTAINER = (
+    "deny('unshare', 'mount', 'umount2', 'pivot_root', 'mount_setattr', 'io_uring_setup', error=1)\ndeny('clone3')\n"
+)
 """What a container's default filter does: namespaces and mounting are not permitted, and threads fall back to `clone`."""
 NO_LANDLOCK = "deny('landlock_create_ruleset', 'landlock_add_rule', 'landlock_restrict_self', error={error})\n"
-OLD = "deny('mount_setattr', 'close_range', 'faccessat2', 'clone3')\n" + NO_LANDLOCK.format(error=38)
+OLD = "deny('mount_setattr', 'close_range', 'faccessat2', 'io_uring_setup', 'clone3')\n" + NO_LANDLOCK.format(error=38)
 """What a kernel before 5.9 does not know."""
 FULL, LANDLOCKED = "namespaces+landlock+seccomp", "landlock+seccomp"
 SYSTEMS = {

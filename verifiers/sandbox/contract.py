@@ -51,6 +51,7 @@ class Role:
     """Whether the process itself enters the jail (`programs.command`) and may start others. Its fork server isn't in a jail."""
 
 
+SCRIPT_SAMPLE = "verifiers.sandbox.programs.script:run_sample"
 SCRIPT = Role("script", "verifiers.sandbox.programs.script:run_script")
 """The role of the jail itself, which every fork server has: it runs a single program (see `python.run_script`)."""
 
@@ -65,6 +66,9 @@ class Contract:
     prepare: str = ""
     """A function, named as in `Role.run`, that the fork server calls before it imports any role, with `Packages` as a mapping;
     by then, modules of the packages are loaded."""
+    sample: str = SCRIPT_SAMPLE
+    """A function, named as in `Role.run`, that does what most processes do, and ends; each of its descriptors from 3 to 5 is a
+    program. The fork server uses it to find the memory that processes write to."""
 
 
 @dataclass(frozen=True, slots=True)

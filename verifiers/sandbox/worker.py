@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from verifiers.sandbox.contract import SCRIPT, Contract, JobEnd, Plan, ProcessEnd, encoded_request
+from verifiers.sandbox.contract import SCRIPT, SCRIPT_SAMPLE, Contract, JobEnd, Plan, ProcessEnd, encoded_request
 from verifiers.sandbox.limits import LAYERS, Limits
 from verifiers.sandbox.packages import Packages, folder_of
 
@@ -150,6 +150,7 @@ def _command(descriptor: int, isolation: str, packages: Packages, contract: Cont
         "packages": asdict(packages),
         "roles": [asdict(role) for role in (SCRIPT, *(contract.roles if contract else ()))],
         "prepare": contract.prepare if contract else "",
+        "sample": contract.sample if contract else SCRIPT_SAMPLE,
     }
     arguments = [BOOT_FILE, json.dumps(folders), str(descriptor), str(os.getpid()), json.dumps(settings)]
     return [sys.executable, *flags, "-c", _BOOT, *arguments]

@@ -50,6 +50,7 @@ CONTRACT = Contract(
         Role("tests", f"{_IN_JAIL}.serve:serve", lasting=True, output_mib=MAX_REPORT >> 20),
     ),
     prepare=f"{_IN_JAIL}.packages:register",
+    sample=f"{_IN_JAIL}.program:run_sample",
 )
 """The two processes of a job; the process of the tests may serve several jobs."""
 _PLAN = Plan(

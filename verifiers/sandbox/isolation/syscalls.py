@@ -22,6 +22,8 @@ AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 
 # Numbers that are the same on every architecture (system calls added since 2018 share one table).
 _COMMON = {
+    "io_uring_setup": 425,
+    "io_uring_register": 427,
     "pidfd_open": 434,
     "clone3": 435,
     "faccessat2": 439,

@@ -48,6 +48,11 @@ def run_script() -> None:
     _exit(status)
 
 
+def run_sample() -> None:
+    """Do what every process does: run a program."""
+    _run_program(Program.read(_PROGRAM))
+
+
 def _run_program(program: Program) -> int:
     """Run a script to its end; return its exit status, or if it failed, a negative number from `FAILURES`."""
     try:

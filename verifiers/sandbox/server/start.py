@@ -20,6 +20,7 @@ from ..isolation import devices, probe, syscalls
 from ..isolation.jail import MOST_DESCRIPTORS, Jail, limit_descriptors, raise_stack_limit
 from ..limits import Limits
 from . import preload, whole_library
+from .page_pinning import pin_written_by
 from .server import NULL, ParentGoneError, Server
 
 PRELOADED = """
@@ -32,6 +33,9 @@ typing
 _RECURSION_LIMIT = 1000 + 20
 """The recursion limit of a script, plus the frames of the server and of its role below it."""
 _START_S = 60
+_SAMPLE = (
+    b"""{"files": {"main.py": "def f(x): return sum(n for n in x if n > 1)\\nf([3, 1, True])"}, "main": "main.py"}"""
+)
 _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=1, processes=64)
 
 
@@ -52,7 +56,7 @@ def main() -> None:
         roles = _load_code(settings)
         for name in PRELOADED.split():
             importlib.import_module(name)
-        _warm_up()
+        _warm_up(_function(settings["sample"]))
         jail = Jail(wanted, settings["packages"]["paths"], may_close_files=settings["may_close_files"])
         if jail.closes_files:
             taken_mib += _load_library()
@@ -121,7 +125,7 @@ def _function(name: str) -> Callable[..., Any]:
     return found
 
 
-def _warm_up() -> None:
+def _warm_up(sample: Callable[[], object]) -> None:
     """Prepare everything that children inherit: each page that a child writes to costs it a copy."""
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
@@ -133,6 +137,18 @@ def _warm_up() -> None:
     gc.collect()
     gc.freeze()
     gc.disable()
+    jail, server = Jail(frozenset()), os.getpid()
+    settings = jail.settings(_TRIAL_LIMITS)
+    program = os.memfd_create("sample")
+    os.write(program, _SAMPLE)
+
+    def run_confined() -> None:
+        jail.confine((NULL, NULL, NULL, program, program, program), settings, server)
+        with contextlib.suppress(Exception):
+            sample()
+
+    pin_written_by(run_confined)
+    os.close(program)
 
 
 def _load_library() -> int:

@@ -299,6 +299,21 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 """The operations that the tests may ask for, each with an object of the program as the first argument."""
 
 
+def run_sample() -> None:
+    """Do what every program's process does: run a program, and answer calls."""
+    requests, asking = os.pipe()
+    for request in _SAMPLE:
+        Channel(requests, asking).send(request)
+    os.close(asking)
+    Candidate(Channel(requests, REPLIES)).serve(Program.read(SOURCE))
+
+
+_SAMPLE = (
+    ["resolve", [], [], None, ["f"], [], []],
+    *(["call", [], [], ["h", 0], ["t", ["l", 2 * n, None, 3, 1, True]], ["l", 2 * n + 10, None], []] for n in range(3)),
+)
+
+
 def answer() -> NoReturn:
     """Run the program, and perform what the tests ask until they are done."""
     gc.enable()
