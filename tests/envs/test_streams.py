@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 import verifiers
 from rlvr_envs import Reply, TokenEnv, TokenVectorEnv, Turn
-from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, vector_env, visible
+from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, two_bs, vector_env, visible
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, Verdict
 
 A, B, C = text_tokens("abc")
@@ -141,6 +141,7 @@ RULES = st.fixed_dictionaries(
         "max_new_tokens": st.integers(1, 6),
         "stop": st.sampled_from([(), ("ab",), ("ba", "c"), (A,)]),
         "process_scorer": st.sampled_from([None, prefix_score]),
+        "end_condition": st.sampled_from([None, two_bs]),
     }
 )
 
@@ -159,6 +160,20 @@ def test_any_split_into_chunks_equals_steps_equals_single_environments(
     stepped = _play_vector(vector_env(3, **rules), seeds, np.array(tokens), [1] * 7)
     alone = [_play_single(single(**rules), seed, row) for seed, row in zip(seeds, tokens, strict=True)]
     assert chunked == stepped == alone
+    for row, (_, end, _) in zip(tokens, alone, strict=True):
+        assert end is not None
+        assert end[:2] == _expected_end(row, rules)
+
+
+def _expected_end(tokens: list[int], rules: dict[str, Any]) -> tuple[bool, bool]:
+    """Read the rules again, one token after the other: whatever ends an episode by itself comes before the budget."""
+    for made in range(1, rules["max_new_tokens"] + 1):
+        text = bytes(token for token in tokens[:made] if token < 256).decode()
+        stopped = tokens[made - 1] in (EOS, *rules["stop"])
+        over = rules["end_condition"] is not None and text.count("b") >= 2
+        if stopped or over or any(isinstance(stop, str) and text.endswith(stop) for stop in rules["stop"]):
+            return True, False
+    return False, True
 
 
 def _play_vector(env: TokenVectorEnv, seeds: list[int], tokens: np.ndarray, widths: list[int]) -> list[Any]:

@@ -101,11 +101,6 @@ def test_a_player_who_knows_the_words_finds_each_in_six_guesses() -> None:
         assert after.score == 1.0, word
 
 
-def test_words_are_found_in_the_environment() -> None:
-    env: Any = gymnasium.make("rlvr/Wordle-v0", size=20).unwrapped
-    assert {played(env, problem, lambda history: splitting(tuple(history)))[0] for problem in range(20)} == {1.0}
-
-
 def likeliest(history: list[tuple[str, str]], length: int) -> str:
     """The letter of most of the words that may be the secret, of those that were not guessed."""
     shown, missed = "-" * length, set()
@@ -132,13 +127,3 @@ def test_a_player_who_knows_the_words_finds_each_letter_by_letter(length: int) -
 def test_words_of_other_lengths_are_refused(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match="length must be from 4 to 7, got 12"):
         gymnasium.make(f"rlvr/{name}-v0", length=12)
-
-
-def test_splits_share_no_word() -> None:
-    words = {split: {problem.reference.word for problem in _problems(split)} for split in ("train", "test")}
-    assert not words["train"] & words["test"]
-
-
-def _problems(split: str) -> Any:
-    env: Any = gymnasium.make("rlvr/Wordle-v0", split=split).unwrapped
-    return env.streams.dataset
