@@ -224,14 +224,6 @@ def test_missing_rows_say_both_ways_to_get_them(tmp_path: Path, source: Source) 
     assert "pip install 'rlvr-envs[hub]'" in message
 
 
-def test_the_folder_may_come_from_the_environment(
-    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_rows("gsm8k/test.jsonl", GSM8K)
-    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    assert tasks.SOURCES["gsm8k"].load("test")[0].reference == "1,080"
-
-
 def test_the_argument_goes_before_the_environment(
     tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -249,7 +249,6 @@ def test_an_environment_judges_by_source_unless_told_otherwise(write_rows: Write
         ({"layout": "verl", "verifiers": "math"}, InvalidArgumentError, "verifiers= maps a data_source"),
         ({"layout": "verl", "verifiers": {"s": 3}}, InvalidArgumentError, r"verifiers\['s'\] must be the name of"),
         ({"layout": "verl", "verifiers": {"s": {"convert": "json"}}}, InvalidArgumentError, r"verifiers\['s'\] must"),
-        ({"columns": CHOICES, "convert": "json"}, InvalidArgumentError, "give only one of them"),
     ],
 )
 def test_options_that_do_not_fit(

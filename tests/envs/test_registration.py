@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import subprocess
@@ -36,13 +35,6 @@ def test_gymnasiums_own_checker_passes_without_a_warning(every_id: str) -> None:
         warnings.simplefilter("error")
         env = gymnasium.make(every_id)
         check_env(env.unwrapped)
-
-
-def test_make_gives_the_bare_environment_with_step_many(every_id: str) -> None:
-    env = gymnasium.make(every_id)
-    assert isinstance(env, TokenEnv)
-    assert env.spec is not None
-    assert env.spec.id == every_id
 
 
 def sections(documentation: str | None) -> list[str]:
@@ -156,12 +148,6 @@ def _run_digest(hash_seed: str) -> dict[str, str]:
 def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises((ValueError, LookupError), match=message):
         gymnasium.make("rlvr/Addition-v0", **arguments)
-
-
-def test_an_unknown_keyword_is_a_type_error_as_of_any_python_function() -> None:
-    for make in (gymnasium.make, functools.partial(gymnasium.make_vec, num_envs=2)):
-        with pytest.raises(TypeError, match=r"unexpected keyword argument 'tokeniser'\. Did you mean 'tokenizer'\?"):
-            make("rlvr/Addition-v0", tokeniser="char")
 
 
 def test_observations_are_those_of_the_spaces_and_length_has_an_axis_of_its_own() -> None:

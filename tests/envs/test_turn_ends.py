@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 
-import rlvr_envs
 from agents import Episode, TorchPolicy, rollout
 from agents.experiments.supervised import demonstration
 from agents.rollouts.given import given_turns
@@ -197,11 +196,6 @@ def test_a_prompt_that_is_text_ends_there_too_and_gold_texts_end_with_the_end_to
     assert demonstration(env.streams, 0).tokens[-1] == 0
 
 
-def test_a_manifest_is_as_before_where_the_end_token_is_the_only_one() -> None:
-    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1)
-    assert "stop_tokens" not in env.manifest
-
-
 def asked(env: Any) -> str:
     """The first problem in the words of a chat."""
     return str(env.streams.dataset.in_words(env.streams.dataset[0]))
@@ -367,8 +361,3 @@ def test_any_prompt_may_use_the_template() -> None:
     assert PromptRenderer(Own(), tokenizer).is_chat(Problem("", "1", None))
     assert stop_of(prompt=Own()) == ["END"]
     assert stop_of(prompt=Own(), tokenizer=tokenizer) == []
-
-
-def test_the_functions_are_public() -> None:
-    assert rlvr_envs.stop_tokens is stop_tokens
-    assert rlvr_envs.turn_end is turn_end

@@ -156,20 +156,6 @@ def test_any_environment_with_tools_can_drop_results() -> None:
     assert text == prompt + "".join(call + result for call, result in zip(calls, results, strict=True))
 
 
-def test_a_long_answer_is_cut_after_a_shorter_dialogue_as_in_any_other() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], drop_results_after=150, max_context_tokens=500, max_new_tokens=900
-    ).unwrapped
-    calls = [f"<tool>{size}</tool>" for size in (99, 20, 3000)]
-    text, cuts = play(env, *calls)
-    assert cuts == [False, False, True]
-    assert env.streams.live[0]
-    results = re.findall(r"<result>(x*)(?: \[cut: (\d+) of 3000 tokens\])?</result>", text)
-    assert [len(shown) + int(cut) for shown, cut in results if cut] == [3000]
-    assert text.count(f"<result>{NOTE}</result>") == 1
-    assert len(env.streams._turns[0][-1].reply[0].content) == 3000  # whole, for whoever answers
-
-
 def test_a_chat_template_frames_the_problem_with_the_summary() -> None:
     pytest.importorskip("transformers")
     from tests.dialogue.templates import tokenizer_of
@@ -254,15 +240,6 @@ def test_the_smallest_context_that_is_taken_shows_the_whole_request() -> None:
     assert text.endswith(f"{HEADING}\nTwo.")
 
 
-def test_the_request_stays_whole_where_the_answer_is_cut() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], summarize_after=20, max_context_tokens=400, max_new_tokens=300
-    ).unwrapped
-    text, _ = play(env, "<tool>3000</tool>")
-    assert re.search(r"<result>x* ?\[cut: \d+ of 3000 tokens\]</result>", text)
-    assert text.endswith(REQUEST)
-
-
 def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
     pytest.importorskip("transformers")
     from tests.dialogue.templates import tokenizer_of
@@ -319,17 +296,3 @@ def test_what_never_or_always_happens_is_refused(settings: dict[str, Any], match
 )
 def test_what_may_happen_is_taken(settings: dict[str, Any]) -> None:
     gymnasium.make("rlvr/Addition-v0", tools="calculator", **settings)
-
-
-def test_prompts_are_only_looked_at_until_one_is_short_enough() -> None:
-    class Problems(list[Problem]):
-        asked = 0
-
-        def __getitem__(self, index: Any) -> Any:
-            self.asked = max(self.asked, index)
-            return super().__getitem__(index)
-
-    problems = Problems([Problem(f"p{index}", "x" * (60 if index < 2 else 8), "1") for index in range(40)])
-    settings: dict[str, Any] = {"tools": "calculator", "summarize_after": 50, "max_prompt_tokens": 60}
-    gymnasium.make("rlvr/Text-v0", dataset=problems, verifier="exact", **settings)
-    assert problems.asked < 40

@@ -297,11 +297,6 @@ def test_any_environment_takes_tools() -> None:
     assert env.manifest["turns"]["tools"][0]["function"]["name"] == "calculator"
 
 
-def test_rules_for_turns_need_turns() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^max_turns is for episodes of several turns: give tools= or"):
-        gymnasium.make("rlvr/Addition-v0", max_turns=3)
-
-
 def ask_once(turns: Sequence[Turn], problem: Problem) -> Reply | None:
     return Reply((Message("user", "sure?"),)) if len(turns) == 1 else None
 
@@ -363,11 +358,6 @@ def test_a_call_in_a_chat_template_names_the_tool() -> None:
     with pytest.raises(InvalidArgumentError, match=f"the shortest call, of 'calculator', alone takes {least} tokens"):
         gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, tools="calculator", max_new_tokens=least)
     gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, tools="calculator", max_new_tokens=least + 1)
-
-
-def test_no_tools_are_none() -> None:
-    env: Any = gymnasium.make("rlvr/Addition-v0", tools=None).unwrapped
-    assert env.streams.rules.interaction is None
 
 
 def test_the_format_of_a_conversation_is_checked_and_needs_one() -> None:
