@@ -38,13 +38,3 @@ def test_the_sizes_are_those_of_the_code() -> None:
     assert 8 * sampling._BLOCK == 2048
     for size in ("2^24", "2^16", "2^17", "2048"):
         assert size in DOCS
-
-
-def test_loggers_and_metrics_have_the_names_it_gives() -> None:
-    from agents.learn import metrics
-    from agents.policies.transformers import model_capabilities, scoring
-
-    assert scoring._LOGGER.name == "agents.policies.transformers.scoring"
-    assert model_capabilities.__name__ == "agents.policies.transformers.model_capabilities"
-    assert metrics.__doc__ is not None
-    assert "| `shared_prefix` |" in metrics.__doc__

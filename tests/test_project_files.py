@@ -68,21 +68,6 @@ def test_the_hooks_are_the_checks_of_make() -> None:
         assert hook["entry"].removeprefix(".venv/bin/").removesuffix(" --fix") in makefile
 
 
-def test_the_citation_has_what_its_format_requires() -> None:
-    citation = read("CITATION.cff")
-    assert {"cff-version", "message", "title", "authors"} <= citation.keys()
-    assert citation["license"] == PROJECT["license"]
-
-
-@pytest.mark.parametrize("path", sorted(path.name for path in (ROOT / ".github" / "ISSUE_TEMPLATE").glob("[!c]*.yml")))
-def test_issue_forms_have_what_their_format_requires(path: str) -> None:
-    form = read(f".github/ISSUE_TEMPLATE/{path}")
-    assert {"name", "description", "body"} <= form.keys()
-    for field in form["body"]:
-        assert field["type"] in ("textarea", "input", "dropdown")
-        assert field["attributes"]["label"]
-
-
 def test_every_path_of_the_guide_is_there() -> None:
     named = re.findall(r"`([\w.]+/[\w./-]*)`", GUIDE) + re.findall(r"\]\(([\w./-]+)", GUIDE)
     assert len(named) > 20

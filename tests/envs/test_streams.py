@@ -45,34 +45,6 @@ def test_an_episode_step_by_step() -> None:
         env.step(A)
 
 
-def test_the_budget_truncates_and_a_stop_as_its_last_token_terminates() -> None:
-    env = single(max_new_tokens=2)
-    env.reset(options={"problem": 0})
-    env.step(A)
-    assert env.step(A)[1:4] == (2.0, False, True)
-    env.reset(options={"problem": 0})
-    env.step(A)
-    assert env.step(EOS)[1:4] == (1.0, True, False)
-
-
-def test_step_many_stops_at_the_end_and_reports_what_it_consumed() -> None:
-    env = single()
-    env.reset(options={"problem": 0})
-    observation, reward, terminated, _, info = env.step_many([A, A, EOS, B, B])
-    assert visible(observation) == [ord("Q"), A, A, EOS]
-    assert (reward, terminated, info["consumed"]) == (2.0, True, 3)
-    assert info["rewards"].tolist() == [0.0, 0.0, 2.0]
-
-
-def test_stop_strings_match_across_tokens_and_are_left_out_of_the_completion() -> None:
-    env = single(stop=["bc", "zz"])
-    env.reset(options={"problem": 0})
-    for token in (A, B):
-        assert env.step(token)[2] is False
-    _, reward, terminated, _, info = env.step(C)
-    assert (reward, terminated, info["completion"]) == (1.0, True, "a")
-
-
 class Pieces:
     """A tokenizer whose tokens are longer than a character, so that stop strings end inside them."""
 

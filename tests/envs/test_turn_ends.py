@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-import torch
 
-from agents import Episode, TorchPolicy, rollout
 from agents.experiments.supervised import demonstration
 from agents.rollouts.given import given_turns
-from agents.self_play import PolicyOpponent
 from rlvr_envs import (
     ByteTokenizer,
     ChatPrompt,
@@ -243,25 +239,6 @@ def three_turn_env() -> Any:
     )
 
 
-def test_a_sampled_conversation_has_the_tokens_of_the_template() -> None:
-    env = three_turn_env()
-    tokenizer = env.streams.rules.tokenizer
-    # The likeliest token behind each: the line break of the template, "O", "K", the token that closes a turn.
-    newline, o, k = (int(tokenizer.encode(text)[0]) for text in ("\n", "O", "K"))
-    table = torch.nn.Embedding(tokenizer.vocab_size, tokenizer.vocab_size)
-    with torch.no_grad():
-        table.weight.zero_()
-        for last, following in ((newline, o), (o, k), (k, 2), (2, newline)):
-            table.weight[last, following] = 1.0
-    policy = TorchPolicy(table, torch.nn.Identity(), temperature=0.0)
-    (trajectory,) = rollout(env, policy, [Episode(problem=0, group=0, seed=0)])
-    assert trajectory.terminated
-    assert trajectory.completion == "OK"
-    expected = tokenizer.encode(chat_of_three_turns(env, "OK"), start=True)
-    assert [*trajectory.tokens, newline] == expected.tolist()
-    assert trajectory.policy_mask.sum() == 9  # "O", "K" and what closes the turn, three times
-
-
 def test_so_has_a_conversation_that_is_given_as_texts() -> None:
     env = three_turn_env()
     shown = given_turns(env.streams, 0, ["a", "a", "a"])
@@ -277,23 +254,6 @@ def test_a_turn_that_ends_with_another_end_token_is_closed_by_the_template() -> 
 def test_a_turn_with_a_call_ends_with_the_same_token() -> None:
     tokenizer = HuggingFaceTokenizer(tokenizer_with(CHATML, "<|im_start|>", "<|im_end|>", "</tool_call>"))
     assert TemplateDialogue(tokenizer, [TOOL]).stop == ()
-
-
-@dataclass(frozen=True)
-class MySeat:
-    prompt: str
-    dialogue: tuple[Message, ...]
-    chance: int = 0
-
-
-def test_an_opponent_sees_its_moves_closed_by_the_template() -> None:
-    tokenizer = HuggingFaceTokenizer(chatml())
-    opponent = PolicyOpponent(None, tokenizer, prompt="chat")  # type: ignore[arg-type] # nothing is sampled
-    said = [("user", "Your move?"), ("assistant", "3"), ("user", "Mine is 4.")]
-    seat = MySeat(said[0][1], tuple(Message(role, text) for role, text in said[1:]))
-    chat = [{"role": role, "content": text} for role, text in said]
-    text = tokenizer.inner.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    assert spell(tokenizer, opponent.prompt_tokens(seat)) == text
 
 
 # Stop strings

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -128,21 +127,6 @@ def test_any_environment_with_tools_can_sum_up() -> None:
     assert env.observation_space["tokens"].shape == (600,)
     assert env.manifest["context"] == {"max_context_tokens": 600, "summarize_after": 150}
     assert env.manifest["turns"]["interaction"] == "rlvr_envs.tools.calls.ToolInteraction"
-
-
-def test_a_summary_is_asked_for_after_an_answer_that_had_to_be_cut() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0",
-        tools=[number],
-        summarize_after=150,
-        max_context_tokens=2400,
-        max_inserted_tokens=4000,
-        max_new_tokens=900,
-    ).unwrapped
-    text, _ = play(env, "<tool>3000</tool>", "<tool>20</tool>")
-    assert re.search(r"<result>x+ \[cut: \d+ of 3000 tokens\]</result>", text)
-    assert REQUEST in text
-    assert play(env, "<tool>3000</tool>", "<tool>20</tool>", "Much.")[1] == [False, False, True]
 
 
 def test_any_environment_with_tools_can_drop_results() -> None:
