@@ -17,10 +17,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.dialogue import PlainDialogue, encode_parts, spell
-from rlvr_envs.replies import EncodedReply
 from rlvr_envs.rules import Rules
 from rlvr_envs.tokenizers import decode, utf8
-from rlvr_envs.turns import answer_turn, follow, judged_text
+from rlvr_envs.turns import EncodedReply, answer_turn, follow, judged_text
 from rlvr_envs.types import (
     CheckedInteraction,
     Dataset,
