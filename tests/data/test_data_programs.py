@@ -128,7 +128,6 @@ def packed(content: bytes) -> str:
     ("name", "change", "complaint"),
     [
         ("apps", {"input_output": '{"inputs": [], "outputs": []}'}, "it has no tests: nothing would be judged"),
-        ("apps", {"input_output": '{"inputs": ["1"], "outputs": []}'}, "has 1 inputs and 0 outputs"),
         ("apps", {"input_output": '{"inputs": 1, "outputs": 1}'}, "inputs and outputs of input_output must be lists"),
         ("apps", {"input_output": "{"}, "input_output is not JSON"),
         (
@@ -143,7 +142,6 @@ def packed(content: bytes) -> str:
             "without a function's name (fn_name) inputs and outputs are text or lists of lines, got [[1, 2]]",
         ),
         ("taco", {"time_limit": "a while"}, "expected a time limit such as '2 seconds', got 'a while'"),
-        ("livecodebench", {}, "it has no tests: nothing would be judged"),
         (
             "livecodebench",
             {"public_test_cases": json.dumps(MIXED)},
@@ -156,7 +154,6 @@ def packed(content: bytes) -> str:
         ),
         ("livecodebench", {"public_test_cases": '[{"output": ""}]'}, "a test has 'input', 'output' and 'testtype'"),
         ("livecodebench", {"private_test_cases": packed(b"\x80\x04X")}, "private_test_cases holds damaged tests: "),
-        ("livecodebench", {"private_test_cases": "AAAA"}, "neither JSON nor base64 of compressed tests"),
         (
             "livecodebench",
             {"public_test_cases": '[{"input": "", "output": "", "testtype": "file"}]'},
@@ -290,9 +287,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
     ("limit", "expected"),
     [
         ("2.0 seconds", 2.0),
-        ("1 second", 1.0),
-        ("1.5 sec.", 1.5),
-        ("3s", 3.0),
         ("0.5 - 2 seconds", 2.0),
         ("", None),
         ("None", None),
@@ -300,8 +294,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
         (0, None),
         (0.25, 0.25),
         ({"seconds": 1, "nanos": 500_000_000}, 1.5),
-        ({"seconds": 0, "nanos": 0}, None),
-        ({"seconds": None, "nanos": 500_000_000}, 0.5),
     ],
 )
 def test_time_limits(limit: object, expected: float | None) -> None:
@@ -350,9 +342,7 @@ def test_any_of_several_right_outputs_is_accepted(verifier: UnitTestVerifier) ->
     [
         (None, None),
         ("", None),
-        (" [ ]", None),
         ([], None),
-        (["a", "b"], "a"),
         ('["a\\n", "b"]', "a\n"),
         (' [\n"a"', "a"),
     ],
@@ -375,9 +365,7 @@ def test_solutions_that_are_no_texts(value: object) -> None:
         ({"fn_name": "f"}, "f"),
         ('{"inputs": ["\\"fn_name\\""]}', None),
         ('{"fn_name": null}', None),
-        ('{"fn_name": 3}', None),
         ('{"fn_name"', None),
-        ("[]", None),
         (None, None),
     ],
 )

@@ -163,21 +163,6 @@ def test_observations_are_those_of_the_spaces_and_length_has_an_axis_of_its_own(
         assert envs.autoreset_mode is envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED  # type: ignore[attr-defined]
 
 
-def test_a_time_limit_cuts_off_without_a_verdict_where_the_budget_gives_one() -> None:
-    env = gymnasium.make("rlvr/Addition-v0", max_episode_steps=2)
-    assert isinstance(env, gymnasium.wrappers.TimeLimit)
-    env.reset(seed=0)
-    env.step(ord("1"))
-    _, reward, terminated, truncated, info = env.step(ord("1"))
-    assert (reward, terminated, truncated, "verdict" in info) == (0.0, False, True, False)
-    env = gymnasium.make("rlvr/Addition-v0", max_new_tokens=2)
-    env.reset(seed=0)
-    env.step(ord("1"))
-    *_, truncated, info = env.step(ord("1"))
-    assert truncated
-    assert info["verdict"] is not None
-
-
 def test_an_unknown_render_mode_is_named() -> None:
     with pytest.raises(LookupError, match="unknown render_mode 'human'"):
         environment_class("rlvr/Addition-v0")(render_mode="human")

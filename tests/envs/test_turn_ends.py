@@ -273,16 +273,6 @@ def test_a_chat_in_the_template_has_no_stop_strings_but_those_that_are_given() -
     assert stop_of(prompt=ChatPrompt(stop=("END",)), tokenizer=chatml()) == []
 
 
-def test_an_answer_in_the_template_may_name_a_user() -> None:
-    tokenizer, verifier = HuggingFaceTokenizer(chatml()), Told()
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat", verifier=verifier, max_new_tokens=32
-    )
-    env.reset(seed=0)
-    env.step_many(np.array([*tokenizer.encode("A log:\n\nUser: root"), 2]))
-    assert verifier.completions == ["A log:\n\nUser: root"]
-
-
 class Chats(TaskEnv):
     """Problems that are chats."""
 

@@ -260,21 +260,12 @@ def test_index_may_be_any_integer_type():
     ("family", "argument"),
     [
         (Addition, {"seed": -1}),
-        (Addition, {"seed": 1.0}),
         (Addition, {"size": 0}),
         (Addition, {"digits": 0}),
-        (Addition, {"digits": True}),
         (Arithmetic, {"depth": 7}),
-        (Arithmetic, {"digits": 0}),
-        (Countdown, {"count": 1}),
         (Countdown, {"max_target": 24}),
         (Sort, {"length": 1}),
-        (Sort, {"max_number": 0}),
-        (Reverse, {"length": 1}),
-        (LinearEquation, {"max_coefficient": 0}),
         (Polynomial, {"degree": 1}),
-        (Polynomial, {"max_leading": 0}),
-        (Function, {"level": 4}),
     ],
 )
 def test_arguments_out_of_range_are_named(family, argument):

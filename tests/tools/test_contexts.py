@@ -213,17 +213,6 @@ def test_a_context_that_can_not_hold_a_summary_is_refused(most: int) -> None:
     gymnasium.make("rlvr/Addition-v0", **settings, max_context_tokens=399)
 
 
-def test_the_smallest_context_that_is_taken_shows_the_whole_request() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], summarize_after=100, max_context_tokens=399, max_new_tokens=60
-    ).unwrapped
-    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>")
-    assert text.endswith(f"<result>xxx</result>{REQUEST}")
-    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>", "Two.")
-    assert cuts == [False, False, True]
-    assert text.endswith(f"{HEADING}\nTwo.")
-
-
 def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
     pytest.importorskip("transformers")
     from tests.dialogue.templates import tokenizer_of

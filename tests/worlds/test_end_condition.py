@@ -41,22 +41,6 @@ def test_it_ends_the_episode_although_the_interaction_would_answer() -> None:
     assert (terminated, truncated, "inserted" in info) == (True, False, False)
 
 
-def test_a_condition_that_raises_changes_nothing() -> None:
-    def raises_on_c(tokens: np.ndarray, prompt_length: int, problem: Problem) -> bool:
-        if tokens[-1] == C:
-            raise RuntimeError("no such letter")
-        return False
-
-    env = vector_env(2, end_condition=raises_on_c)
-    env.reset(seed=0)
-    env.step([A, A])
-    before = env.streams.tokens.copy(), env.streams.length.copy()
-    with pytest.raises(RuntimeError, match="no such letter"):
-        env.step_many([[A, A], [B, C]], [2, 2])
-    assert (env.streams.tokens == before[0]).all()
-    assert (env.streams.length == before[1]).all()
-
-
 def test_an_environment_without_a_condition_keeps_its_short_cut() -> None:
     plain, conditional = streams(), streams(end_condition=two_bs)
     for stream in (plain, conditional):

@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from rlvr_envs import TokenEnv, exact
 from rlvr_envs.tasks import GridWorld, Maze
-from rlvr_envs.worlds import MOVES, Walk, World, world_of
+from rlvr_envs.worlds import World
 from verifiers import InvalidArgumentError
 
 LEFT, DOWN, RIGHT, UP = range(4)
@@ -76,48 +76,6 @@ def test_a_goal_beyond_the_budget_is_worth_only_its_steps() -> None:
 
 
 # The real environments
-
-
-@pytest.mark.parametrize(("env_id", "options"), [("rlvr/Maze-v0", {"step_reward": -0.3}), ("rlvr/GridWorld-v0", {})])
-def test_the_model_is_what_the_environment_does(env_id: str, options: dict[str, Any]) -> None:
-    """Every cell is reached and every move is tried in the environment itself, and its values are found from that alone."""
-    env = gymnasium.make(env_id, **options)
-    assert isinstance(env, TokenEnv)
-    world = world_of(env.streams.dataset[0])
-    transition, reward = explore(env)
-    mdp = exact.world_mdp(world)
-    np.testing.assert_array_equal(transition, mdp.transition)
-    np.testing.assert_array_equal(reward, mdp.reward)
-    policy = random_policy(np.random.default_rng(0), mdp)
-    # The Neumann series sum_t (gamma P)^t r, where the library solves a linear system.
-    term = (policy * reward).sum(axis=1)
-    total = np.zeros_like(term)
-    for _ in range(600):
-        total += term
-        term = 0.95 * np.einsum("sa,sat,t->s", policy, transition, term)
-    np.testing.assert_allclose(exact.policy_values(mdp, policy, gamma=0.95).state, total, rtol=1e-10)
-
-
-def explore(env: TokenEnv) -> tuple[np.ndarray, np.ndarray]:
-    """p(s'|s, a) and r(s, a) of problem 0 by breadth-first search with saved states."""
-    env.reset(options={"problem": 0})
-    world, walk = world_of(env.streams.dataset[0]), Walk(env.tokenizer)
-    saved, waiting = {world.start: env.get_state()}, [world.start]
-    transition = np.zeros((len(world.states), 4, len(world.states)))
-    reward = np.zeros((len(world.states), 4))
-    while waiting:
-        cell = waiting.pop(0)
-        for move, token in enumerate(env.tokenizer.encode(MOVES)):
-            env.set_state(saved[cell])
-            observation, reward[world.states.index(cell), move], terminated, _, _ = env.step(token)
-            tokens = observation["tokens"][: observation["length"][0]]
-            target = walk.cell(tokens, saved[cell].prompt_length, env.streams.dataset[0])
-            if not terminated:
-                transition[world.states.index(cell), move, world.states.index(target)] = 1
-                if target not in saved:
-                    saved[target] = env.get_state()
-                    waiting.append(target)
-    return transition, reward
 
 
 # Properties
