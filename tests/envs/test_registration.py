@@ -179,14 +179,6 @@ def test_an_unknown_id_offers_the_nearest() -> None:
         environment_id("CartPole-v9")
 
 
-def test_missing_data_says_how_to_get_it_locally_and_from_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"gsm8k.*RLVR_DATA_DIR.*pip install 'rlvr-envs\[hub\]'"):
-        gymnasium.make("rlvr/GSM8K-v0")
-
-
 def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:
     env = gymnasium.make("rlvr/Addition-v0", max_prompt_tokens=3)
     with pytest.raises(ValueError, match=r"has (\d+) tokens; .* max_prompt_tokens=3\. .* to at least \1, shorten"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
@@ -107,10 +106,3 @@ def _through_chat(history: list[tuple[str, str]]) -> str:
 def test_the_manifest_names_the_game() -> None:
     env: Any = gymnasium.make("rlvr/Mastermind-v0").unwrapped
     assert env.manifest["turns"]["interaction"] == "rlvr_envs.tasks.mastermind:play"
-
-
-def test_policies_play_many_games_at_once() -> None:
-    env: Any = gymnasium.make_vec("rlvr/GuessNumber-v0", num_envs=3, high=8)
-    env.reset(options={"problems": np.array([0, 1, 2])})
-    *_, info = env.step_many([[ord("9"), 256]] * 3, [2, 2, 2])
-    assert info["inserted"].tolist() == [len("\nlower\n")] * 3

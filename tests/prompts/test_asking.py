@@ -245,17 +245,12 @@ def test_a_prompt_of_a_file_is_named_by_its_attribute(tmp_path: Path) -> None:
     made: Any = gymnasium.make("rlvr/Addition-v0", prompt=f"{file}:TAGS").unwrapped
     assert "Put it in tags." in made.streams.rules.render_prompt(made.streams.dataset[0])
     assert get_prompt(f"{file}:TEXT").render(Problem("p", "1+1", "2")) == "Q: 1+1"
+    with pytest.raises(InvalidArgumentError, match=r"is int 3; expected a rlvr_envs\.ChatPrompt"):
+        get_prompt(f"{file}:NUMBER")
     bad = tmp_path / "my_bad_prompts.py"
     bad.write_text("from rlvr_envs import ChatPrompt\n\nBAD = ChatPrompt(answer_format='<answer>')\n")
     with pytest.raises(InvalidArgumentError, match=r"needs \{answer\} .* \(.*my_bad_prompts\.py, line 3\)"):
         get_prompt(f"{bad}:BAD")
-
-
-def test_what_a_file_holds_is_a_prompt(tmp_path: Path) -> None:
-    file = tmp_path / "my_numbers.py"
-    file.write_text("NUMBER = 3\n")
-    with pytest.raises(InvalidArgumentError, match=r"is int 3; expected a rlvr_envs\.ChatPrompt"):
-        get_prompt(f"{file}:NUMBER")
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,6 @@ def test_a_preset_conforms_and_says_where_its_format_comes_from(prompt: TextProm
     assert re.fullmatch("[0-9a-f]{64}", prompt.fingerprint)
 
 
-def test_fingerprints_tell_presets_apart() -> None:
-    assert len({prompt.fingerprint for prompt in PRESETS.values()}) == len(PRESETS)
-
-
 @ALL
 def test_a_preset_shows_the_problem_once_after_its_examples(prompt: TextPrompt | ChatPrompt) -> None:
     text = prompt.render(PROBLEM)
@@ -93,9 +89,6 @@ def test_every_equation_of_the_gsm8k_examples_holds() -> None:
         for chain, result in equations:
             assert chain_value(chain) == int(result), (chain, result)
         assert exemplar.answer.endswith(f"#### {equations[-1][1]}")
-
-
-# minerva_math_4shot
 
 
 # mbpp_3shot

@@ -11,9 +11,8 @@ import pytest
 
 import rlvr_envs
 from rlvr_envs.tasks import TextArena
-from rlvr_envs.text_games import OPPONENTS, RandomMoves, TextGame, TextGameInteraction, TextSeat
+from rlvr_envs.text_games import TextGame, TextGameInteraction, TextSeat
 from rlvr_envs.text_games.library import Said, first_legal, replay
-from rlvr_envs.text_games.two_players import let_play
 from tests.games.playing import played
 from verifiers import InvalidArgumentError, Outcome, UnknownNameError
 
@@ -146,18 +145,3 @@ def test_trying_moves_changes_no_random_number_of_the_game() -> None:
 def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TextArena(**arguments)
-
-
-@pytest.mark.parametrize("name", ["KuhnPoker-v0", "LiarsDice-v0", "Nim-v0"])
-def test_two_players_who_move_at_random_come_to_an_end(name: str) -> None:
-    game = TextArena(game=name)[0].reference
-    assert isinstance(game, TextGame)
-    turns: tuple[Said, ...] = ()
-    view = (replay(game, ()).text,)
-    while not (state := replay(game, turns)).over:
-        move = RandomMoves()(TextSeat(game, turns, view))
-        state, others = let_play(game, (*turns, Said(move)), OPPONENTS["random"])
-        turns = (*turns, Said(move), *(Said(text, own=False) for text in others))
-        view = (*view, move, state.text)
-    assert state.reward in {-1.0, 1.0}
-    assert not state.forfeit

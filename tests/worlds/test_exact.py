@@ -75,9 +75,6 @@ def test_a_goal_beyond_the_budget_is_worth_only_its_steps() -> None:
     np.testing.assert_allclose(exact.optimal_returns(env), expected, rtol=1e-12)
 
 
-# The real environments
-
-
 # Properties
 
 
@@ -109,9 +106,6 @@ def test_a_policy_may_look_at_the_steps_left() -> None:
     policy[1, :, RIGHT] = 1
     values = exact.policy_values(SQUARE, policy, horizon=2)
     assert values.state[2, 0] == pytest.approx(0.98)
-
-
-# Episodes
 
 
 # Bad input

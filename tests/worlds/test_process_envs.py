@@ -226,7 +226,6 @@ def test_features_are_those_of_the_context() -> None:
 def test_a_context_is_its_bits() -> None:
     dataset = ContextualBandit(bits=3)
     assert dataset.process.states[5] == "101"
-    np.testing.assert_array_equal(dataset.features[5], [1, 1, -1, 1])
     drawn = Counter(dataset.start(at) for at in range(4000))
     assert set(drawn) == set(range(8))
     assert max(abs(count / 4000 - 1 / 8) for count in drawn.values()) < 6 * np.sqrt(1 / 8 * 7 / 8 / 4000)

@@ -208,6 +208,3 @@ def test_where_tokens_have_led_is_known() -> None:
     observation, *_ = env.step_many(env.tokenizer.encode("RUL"))
     tokens, problem = observation["tokens"][: observation["length"][0]], env.streams.dataset[0]
     assert Walk(env.tokenizer).cell(tokens, 3, problem) == (0, 1)
-
-
-# Environments
