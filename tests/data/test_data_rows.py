@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from rlvr_envs.data.rows import Row
-from verifiers import DataError, Message
+from verifiers import DataError
 
 
 def row(**values: object) -> Row:
@@ -72,13 +72,3 @@ def test_text_within_a_value_is_named_by_its_path() -> None:
     value = {"tests": [("1", 2), ("1", {"out": "\ud800"})]}
     assert "column 'answer.tests.1.1.out' holds half of" in message(row().check_characters, value, "answer")  # type: ignore[arg-type]
     row().check_characters({"tests": [1, None, True, "é"]}, "answer")
-
-
-def test_a_prompt_says_something() -> None:
-    expected = (
-        "data/x/test.jsonl, line 4: column 'question' holds an empty prompt, where a question was expected: write it, or "
-        "leave the row out"
-    )
-    for prompt in ("", (Message("user", ""),)):
-        assert message(row().check_prompt, prompt, "question") == expected  # type: ignore[arg-type]
-    row().check_prompt((Message("system", ""), Message("user", "?")), "question")
