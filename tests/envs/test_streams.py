@@ -466,6 +466,10 @@ def test_a_failed_reset_starts_nothing_and_loses_no_verdict() -> None:
     _, _, terminated, _, info = env.wait()
     assert terminated.tolist() == [True, False]
     assert info["problem_id"][0] == "p0"
+    env.reset()
+    env.step([EOS, A])
+    env.reset()  # of all rows: what was awaited is forgotten
+    assert not env.wait()[2].any()
     env.close()
 
 
