@@ -242,35 +242,6 @@ def expected_return(mdp: FiniteMDP, values: Values) -> float:
     return float(mdp.start @ state)
 
 
-def visits(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None) -> Array:
-    """Expected discounted visits η(s) = Σ_t γ^t Pr(S_t = s) of each state (section 9.2, with γ as in exercise 13.2).
-
-    Args:
-        mdp: The process.
-        policy: As for `policy_values`.
-        gamma: γ, in [0, 1].
-        horizon: h, at least 1; None to go on until the episode ends.
-
-    Returns:
-        f64[s], the sum over all t; with a horizon, its h terms f64[t s]. If γ = 1, a term is the distribution of S_t, and 1
-        minus the term's sum is the probability that the episode has ended.
-
-    Raises:
-        InvalidArgumentError: As for `policy_values`.
-    """
-    _check_gamma(gamma)
-    table = _policy_table(mdp, policy, horizon)
-    if horizon is None:
-        stays = np.einsum("sa,sat->st", table[0], mdp.transition)
-        _check_ends(stays, gamma)
-        total: Array = np.linalg.solve(np.eye(len(stays)) - gamma * stays.T, mdp.start)
-        return total
-    terms = [mdp.start]
-    for left in range(horizon, 1, -1):
-        terms.append(gamma * np.einsum("s,sa,sat->t", terms[-1], table[left - 1], mdp.transition))
-    return np.stack(terms)
-
-
 def softmax_policy(logits: ArrayLike) -> Array:
     """The softmax policy π(a|s) ∝ exp θ(s, a) for a table of logits f64[s a]."""
     shifted = np.asarray(logits, dtype=np.float64)
@@ -279,45 +250,17 @@ def softmax_policy(logits: ArrayLike) -> Array:
     return probabilities
 
 
-def softmax_policy_gradient(
-    mdp: FiniteMDP, logits: ArrayLike, *, gamma: float = 1.0, horizon: int | None = None
-) -> Array:
-    """∇_θ J of a softmax policy with one logit θ(s, a) for each state and action, f64[s a].
-
-    By the policy gradient theorem (13.5) and ∂ ln π(b|s) / ∂ θ(s, a) = 1[a = b] − π(a|s):
-
-        ∂J/∂θ(s, a) = Σ_t γ^t Pr(S_t = s) π(a|s) (q_{h-t}(s, a) − v_{h-t}(s))
-
-    Args:
-        mdp: The process.
-        logits: θ, f64[s a].
-        gamma: γ, in [0, 1].
-        horizon: h, at least 1; None to go on until the episode ends.
-
-    Raises:
-        InvalidArgumentError: As for `policy_values`.
-    """
-    policy = softmax_policy(logits)
-    advantage = policy_values(mdp, policy, gamma=gamma, horizon=horizon).advantage
-    visited = visits(mdp, policy, gamma=gamma, horizon=horizon)
-    if horizon is None:
-        return visited[:, None] * policy * advantage
-    # After t steps, h - t are left: the terms of `visits` and the values are in opposite orders.
-    gradient: Array = policy * np.einsum("ts,tsa->sa", visited, advantage[:0:-1])
-    return gradient
-
-
 def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
     """The optimal expected return of each problem of an environment of worlds, within the environment's budget, f64[problems].
 
     If problems have chance events of their own, the return is the mean over these events.
     """
-    return _returns(env, lambda mdp, horizon: optimal_values(mdp, gamma=gamma, horizon=horizon))
-
-
-def uniform_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
-    """The expected return of uniformly random moves on each problem, within the budget, f64[problems]."""
-    return _returns(env, lambda mdp, horizon: policy_values(mdp, uniform_policy(mdp), gamma=gamma, horizon=horizon))
+    horizon, dataset = int(env.streams.rules.max_new_tokens), env.streams.dataset
+    if isinstance(dataset, ProcessDataset):
+        state = optimal_values(state_mdp(env), gamma=gamma, horizon=horizon).state[-1]
+        return np.array([state[dataset.start(problem)] for problem in range(len(dataset))])
+    mdps = (world_mdp(world_of(dataset[problem])) for problem in range(env.num_problems))
+    return np.array([expected_return(mdp, optimal_values(mdp, gamma=gamma, horizon=horizon)) for mdp in mdps])
 
 
 def ucb1_bound(means: ArrayLike, pulls: int) -> float:
@@ -326,7 +269,8 @@ def ucb1_bound(means: ArrayLike, pulls: int) -> float:
     8 Σ_a ln n / Δ_a + (1 + π²/3) Σ_a Δ_a over the arms that are worse than the best by a gap Δ_a (Auer, Cesa-Bianchi and
     Fischer 2002, theorem 1).
     """
-    gaps = _gaps(means)
+    arms = np.asarray(means, dtype=np.float64)
+    gaps = (arms.max() - arms)[arms < arms.max()]
     return float(8 * math.log(pulls) * (1 / gaps).sum() + (1 + math.pi**2 / 3) * gaps.sum())
 
 
@@ -344,22 +288,6 @@ def lai_robbins_slope(means: ArrayLike) -> float:
     best, others = arms.max(), arms[arms < arms.max()]
     divergence = others * np.log(others / best) + (1 - others) * np.log((1 - others) / (1 - best))
     return float(((best - others) / divergence).sum())
-
-
-def _gaps(means: ArrayLike) -> Array:
-    """The differences between the best arm's mean and the mean of each worse arm."""
-    arms = np.asarray(means, dtype=np.float64)
-    gaps: Array = arms.max() - arms
-    return gaps[gaps > 0]
-
-
-def _returns(env: TokenEnv | TokenVectorEnv, values_of: Callable[[FiniteMDP, int], Values]) -> Array:
-    horizon, dataset = int(env.streams.rules.max_new_tokens), env.streams.dataset
-    if isinstance(dataset, ProcessDataset):
-        state = values_of(state_mdp(env), horizon).state[-1]
-        return np.array([state[dataset.start(problem)] for problem in range(len(dataset))])
-    mdps = (world_mdp(world_of(env.streams.dataset[problem])) for problem in range(env.num_problems))
-    return np.array([expected_return(mdp, values_of(mdp, horizon)) for mdp in mdps])
 
 
 def _look_ahead(mdp: FiniteMDP, gamma: float, state: Array) -> Array:

@@ -191,39 +191,15 @@ class MixedStreams(TokenStreams):
 
     # Starting episodes
 
-    def reset(
-        self,
-        rows: Sequence[int],
-        generators: Sequence[np.random.Generator | None],
-        problems: Sequence[int],
-        *,
-        states: Sequence[StreamState | None] | None = None,
-        drop_awaited: bool = False,
-    ) -> None:
-        """See `TokenStreams.reset`. If a problem is drawn, its part is drawn by the weights."""
-        waiting = sorted(set(rows) & set(self.pending_rows()))
-        if waiting and not drop_awaited:
-            raise InvalidArgumentError(f"rows {waiting} await their verdicts and can't be reset: call wait() first")
-        chosen = [
-            generator or self._generators[row] or np.random.default_rng()
-            for row, generator in zip(rows, generators, strict=True)
-        ]
-        starts = [
-            self._start_of(index, generator)[0] if state is None else self._checked_start(state).problem_index
-            for index, generator, state in zip(problems, chosen, states or [None] * len(rows), strict=True)
-        ]
-        if drop_awaited:
-            for part in self.parts:
-                part._awaited.clear()
-                part._asked.clear()
-        for number, (row, generator, index) in enumerate(zip(rows, chosen, starts, strict=True)):
-            state = None if states is None else states[number]
-            owner, own = self.dataset.locate(index)
-            moved = None if state is None else dataclasses.replace(state, problem_index=own)
-            self.tokens[row] = 0
-            self.parts[owner].reset([row], [generator], [own], states=[moved])
-            self._owner[row], self.problem_index[row] = owner, index
-        self.started = self.started or len(rows) > 0
+    def _drop_awaited(self) -> None:
+        for part in self.parts:
+            part._drop_awaited()
+
+    def _start(self, row: int, index: int, prompt: NDArray[np.int32]) -> None:
+        owner, own = self.dataset.locate(index)
+        self.tokens[row] = 0
+        self.parts[owner].reset([row], [self._generators[row]], [own])
+        self._owner[row], self.problem_index[row] = owner, index
 
     def _start_of(self, index: object, generator: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
         if isinstance(index, int | np.integer) and index == DRAW:

@@ -17,10 +17,9 @@ from gymnasium.error import ResetNeeded
 from numpy.typing import NDArray
 
 from rlvr_envs.dialogue import PlainDialogue, encode_parts, spell
-from rlvr_envs.replies import EncodedReply
 from rlvr_envs.rules import Rules
 from rlvr_envs.tokenizers import decode, utf8
-from rlvr_envs.turns import answer_turn, follow, judged_text
+from rlvr_envs.turns import EncodedReply, answer_turn, follow, judged_text
 from rlvr_envs.types import (
     CheckedInteraction,
     Dataset,
@@ -241,8 +240,7 @@ class TokenStreams:
             for index, generator, state in zip(problems, chosen, states or [None] * len(rows), strict=True)
         ]
         if drop_awaited:
-            self._awaited.clear()
-            self._asked.clear()
+            self._drop_awaited()
         for row, generator, start in zip(rows, chosen, starts, strict=True):
             self._generators[row] = generator
             if isinstance(start, StreamState):
@@ -250,6 +248,10 @@ class TokenStreams:
             else:
                 self._start(row, *start)
         self.started = self.started or len(rows) > 0
+
+    def _drop_awaited(self) -> None:
+        self._awaited.clear()
+        self._asked.clear()
 
     def _start_of(self, index: object, generator: np.random.Generator) -> tuple[int, NDArray[np.int32]]:
         """The problem's index, drawn if `index` is `DRAW`, and the problem's prompt."""

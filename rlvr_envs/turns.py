@@ -5,11 +5,40 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from rlvr_envs.dialogue import Dialogue
-from rlvr_envs.replies import EncodedReply, answer, room_for_reply
+import numpy as np
+from numpy.typing import NDArray
+
+from rlvr_envs.contexts import SummaryRequest
+from rlvr_envs.dialogue import Dialogue, Fitted, fit
 from rlvr_envs.rules import Rules
-from rlvr_envs.types import Turn
-from verifiers import Completion, Message, Problem, Verdict
+from rlvr_envs.types import Reply, Turn
+from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, verifier_error
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedReply:
+    """The answer to a turn."""
+
+    reply: Reply | None = None
+    """The reply; None ends the episode."""
+    tokens: NDArray[np.int32] | None = None
+    """i32[l], the reply to append or the reply's new context; None if there is neither, or no room."""
+    shown: tuple[Message, ...] = ()
+    """The messages of the reply as the policy sees them; messages that are too long are cut."""
+    error: Verdict | None = None
+    """A `VERIFIER_ERROR` if the interaction failed; None otherwise."""
+
+
+def room_for_reply(free: int, window: int, budget: int, turn_tokens: int | None = None) -> int:
+    """Maximum number of tokens of an answer such that the policy has room for its next turn.
+
+    Args:
+        free: Number of tokens that may still be added to the view.
+        window: Maximum number of tokens in view.
+        budget: Number of tokens that the policy may still choose, at least 1.
+        turn_tokens: The length of a turn, if turns have a fixed length.
+    """
+    return free - max(min(turn_tokens or window // 4, budget, free // 2), 1)
 
 
 def answer_turn(
@@ -41,12 +70,40 @@ def answer_turn(
         InvalidArgumentError: If the answer is neither a `Reply` nor None.
     """
     assert rules.interaction is not None
+    try:
+        reply: object = rules.interaction(turns, problem)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - recorded in the verdict, never scored
+        return EncodedReply(error=verifier_error(error))
+    if reply is None:
+        return EncodedReply()
+    if not isinstance(reply, Reply):
+        raise InvalidArgumentError(
+            f"an interaction must return a rlvr_envs.Reply, or None to end the episode; got {reply!r}"
+        )
+    if reply.ends:
+        return EncodedReply(reply)
+    if not reply.messages and reply.context is None:
+        return EncodedReply(reply, np.zeros(0, dtype=np.int32))
     room = most = rules.max_inserted_tokens - inserted
     if left > 0:  # the policy needs room for at least one token after the messages
         room = min(room, room_for_reply(window - in_view, window, left, rules.turn_tokens))
         most = min(most, window - in_view - 1)
         context -= 1
-    return answer(rules.interaction, dialogue, turns, problem, room=room, most=most, window=context)
+    try:
+        fitted = _fit(dialogue, reply, int(turns[-1].tokens[-1]), room, most, context)
+    except Exception as error:  # noqa: BLE001 - recorded in the verdict, never scored
+        return EncodedReply(error=verifier_error(error))
+    return EncodedReply(reply) if fitted is None else EncodedReply(reply, fitted.tokens, fitted.messages)
+
+
+def _fit(dialogue: Dialogue, reply: Reply, last: int, room: int, most: int, context: int) -> Fitted | None:
+    """Cut a reply to `room` tokens, or to `most` if it requests a summary that needs them; a new context to `context`."""
+    if reply.context is not None:
+        return fit(dialogue, reply.messages, last, context, context=reply.context)
+    fitted = fit(dialogue, reply.messages, last, room)
+    if fitted is None and isinstance(reply.messages[-1], SummaryRequest):
+        fitted = fit(dialogue, reply.messages, last, most)
+    return fitted
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,25 +26,3 @@ def test_every_switch_is_one() -> None:
     rules = {field.name for field in fields(Rules)}
     assert switches <= policy | learner | rules
     assert switches & policy <= {field.name for field in fields(TrainOptions)}
-
-
-def test_the_sizes_are_those_of_the_code() -> None:
-    from agents.learn import batch_passes
-    from agents.policies.transformers import acting, language_model, sampling
-
-    assert language_model.LOGITS_AT_ONCE == 2**24
-    assert acting._PROMPT_TOKENS_AT_ONCE == 2**16
-    assert batch_passes.TOKENS_AT_ONCE == 2**17
-    assert 8 * sampling._BLOCK == 2048
-    for size in ("2^24", "2^16", "2^17", "2048"):
-        assert size in DOCS
-
-
-def test_loggers_and_metrics_have_the_names_it_gives() -> None:
-    from agents.learn import metrics
-    from agents.policies.transformers import model_capabilities, scoring
-
-    assert scoring._LOGGER.name == "agents.policies.transformers.scoring"
-    assert model_capabilities.__name__ == "agents.policies.transformers.model_capabilities"
-    assert metrics.__doc__ is not None
-    assert "| `shared_prefix` |" in metrics.__doc__

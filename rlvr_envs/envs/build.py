@@ -225,12 +225,6 @@ def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
 def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_template: bool) -> Prompt:
     """The prompt of an environment.
 
-    Args:
-        task: The task of the id.
-        dataset: The problems.
-        settings: The arguments of the environment.
-        has_template: Whether the tokenizer has a chat template.
-
     Raises:
         InvalidArgumentError: If there is a system message, but the prompt is not a chat.
     """
@@ -288,14 +282,7 @@ def fewest_new_tokens(task: TaskSpec, settings: Settings, prompt: Prompt) -> int
 
 
 def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) -> int:
-    """The number of tokens that the policy may produce.
-
-    Args:
-        task: The task of the id.
-        settings: The arguments of the environment.
-        prompt: The prompt.
-        default: The id's own number.
-    """
+    """The number of tokens that the policy may produce."""
     if settings.max_new_tokens is not None:
         return settings.max_new_tokens
     in_chat = task.chat_tokens if isinstance(prompt, ChatPrompt) else 0

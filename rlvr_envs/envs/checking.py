@@ -72,11 +72,6 @@ def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Pa
     """Check the arguments that need no tokenizer, and count tokens as far as possible without the tokenizer's chat template.
 
     An error is raised only if every prompt that the tokenizer may select leads to an error.
-
-    Args:
-        task: The task.
-        options: The arguments.
-        tokenizer: File of the tokenizer; it need not exist.
     """
     settings, dataset = read_options(task, options)
     counted, errors = [], []

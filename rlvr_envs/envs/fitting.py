@@ -41,12 +41,6 @@ _MAX_LENGTH = 300
 def check_references(spec: object, verifier: Verifier, default: str, dataset: Dataset) -> None:
     """Refuse a verifier that can't use the reference of any of the first problems, or a function whose parameters were misread.
 
-    Args:
-        spec: The verifier as the user named it.
-        verifier: The verifier.
-        default: The environment's own verifier, used if none is named.
-        dataset: The problems.
-
     Raises:
         InvalidArgumentError: If the verifier can't use a reference. Verifiers that are costly to call, or not of this package,
             are not tried.
@@ -71,11 +65,6 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
 def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
     """Refuse tests of programs if they need a language, or pytest, that is not installed.
 
-    Args:
-        spec: The verifier as the user named it.
-        verifier: The verifier.
-        dataset: The problems.
-
     Raises:
         MissingDependencyError: If such a language, or pytest, is missing; the message says what to install.
     """
@@ -96,13 +85,6 @@ def check_pair(
     others: Sequence[tuple[str, Mapping[str, object]]] = (),
 ) -> None:
     """Refuse a verifier that can't read answers in the form that the prompt asks for.
-
-    Args:
-        spec: The verifier as the user named it.
-        verifier: The verifier.
-        prompt: The prompt.
-        dataset: The problems.
-        others: Verifiers that the message may suggest instead.
 
     Raises:
         InvalidArgumentError: If the prompt asks for a form that another verifier reads, or none of the first problems' gold

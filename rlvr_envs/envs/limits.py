@@ -9,10 +9,10 @@ import numpy as np
 
 from rlvr_envs.dialogue import PlainDialogue
 from rlvr_envs.dialogue.plain import OPENING
-from rlvr_envs.replies import room_for_reply
 from rlvr_envs.rules import Rules
 from rlvr_envs.streams import TokenStreams
 from rlvr_envs.tools import Tool
+from rlvr_envs.turns import room_for_reply
 from rlvr_envs.types import FixedActions
 from verifiers import InvalidArgumentError
 

@@ -81,9 +81,6 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
             moves = (*moves, int(rng.choice(self.board.legal(moves))))
         return moves, code
 
-    def _key(self, content: tuple[tuple[int, ...], int]) -> object:
-        return content
-
     def in_words(self, problem: Problem) -> str:
         """The rules of the game, and its first moves, in words."""
         opening: Any = problem.reference

@@ -94,6 +94,3 @@ class WordDataset(ProceduralDataset[str]):
 
     def _at(self, code: int) -> str:
         return WORDS[self.length][code]
-
-    def _key(self, content: str) -> object:
-        return content

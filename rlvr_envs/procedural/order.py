@@ -15,7 +15,6 @@ import itertools
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from hashlib import shake_128
-from typing import Protocol
 
 import numpy as np
 
@@ -32,18 +31,6 @@ _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
 _DRAWN = 64
-
-
-class Order(Protocol):
-    """The codes of a split, by index."""
-
-    def code(self, index: int) -> int | None:
-        """Return the code of an index; None if there are fewer codes."""
-        ...
-
-    def count(self, limit: int) -> int:
-        """Return the number of indices that have a code, at most `limit`."""
-        ...
 
 
 class ScannedOrder:
@@ -129,6 +116,9 @@ class DividedOrder:
     def count(self, limit: int) -> int:
         """Return the number of indices that have a code, at most `limit`."""
         return min(self._indices, limit)
+
+
+Order = ScannedOrder | DividedOrder
 
 
 def permuted(number: int, space: int, key: bytes) -> int:

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from rlvr_envs.tasks.reasoning_gym import ReasoningGym as ReasoningGym
     from rlvr_envs.tasks.reverse import Reverse as Reverse
     from rlvr_envs.tasks.sort import Sort as Sort
-    from rlvr_envs.tasks.tables import CLASSES as CLASSES, FAMILIES as FAMILIES, SOURCES as SOURCES, load as load
+    from rlvr_envs.tasks.tables import CLASSES as CLASSES, SOURCES as SOURCES, load as load
     from rlvr_envs.tasks.textarena import TextArena as TextArena
     from rlvr_envs.tasks.tic_tac_toe import TicTacToe as TicTacToe
     from rlvr_envs.tasks.twenty_questions import TwentyQuestions as TwentyQuestions

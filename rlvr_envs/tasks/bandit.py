@@ -31,13 +31,6 @@ def bandit_process(
     The first states are the contexts, in which no arm has been pulled yet. After pull t, the state shows t and, if rewards are
     0 and 1, the pull's reward, such as `"0110 2=1"`. In the last two states the episode is over: the last pull was of a best
     arm, or of another arm.
-
-    Args:
-        contexts: The text of each context.
-        means: The mean of each arm in each context.
-        rewards: Distribution of the rewards.
-        noise: Standard deviation of normal rewards.
-        pulls: Number of pulls.
     """
     earned = ("",) if rewards == "normal" else ("=0", "=1")
     names, table = list(contexts), []

@@ -1,8 +1,9 @@
 """The environments of published problems: each is a row of a table in this folder, with one table for each kind.
 
 A row names the columns and sizes of the published data, of which nothing is copied here, and contains the text of its class's
-docstring. A missing key has the table's default, given above the first row, or else the default in `Benchmark`. Code that a row
-needs is a function in the module with the same name as the table, such as `rlvr_envs.tasks.mathematics`.
+docstring. A missing key is that of the row that `like` names, if any, or has the table's default, given above the first row, or
+else the default in `Benchmark`. Code that a row needs is a function in the module with the same name as the table, such as
+`rlvr_envs.tasks.mathematics`.
 
 The class `GSM8KEnv` of the row `[GSM8K]` is an attribute of this module, made at its first use.
 """
@@ -132,7 +133,8 @@ def rows(kind: str) -> Mapping[str, Benchmark]:
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text(encoding="utf-8"))
     defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
     own = {key: value for key, value in table.items() if isinstance(value, dict)}
-    return {name: Benchmark(**{"env": name, **defaults, **row}) for name, row in own.items()}
+    like = {name: own.get(row.pop("like", ""), {}) for name, row in own.items()}
+    return {name: Benchmark(**{"env": name, **defaults, **like[name], **row}) for name, row in own.items()}
 
 
 @functools.cache

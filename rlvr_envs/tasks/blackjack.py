@@ -91,9 +91,6 @@ class Blackjack(ProceduralDataset[str]):
     def _at(self, code: int) -> str:
         return "".join(RANKS[rank] for rank in in_base(code, len(RANKS), _DRAWN)[1])
 
-    def _key(self, content: str) -> object:
-        return content
-
     def in_words(self, problem: Problem) -> str:
         """The rules of the game in words, and its start."""
         yours, dealers = (

@@ -89,9 +89,6 @@ class GuessNumber(ProceduralDataset[int]):
     def _at(self, code: int) -> int:
         return code + 1
 
-    def _key(self, content: int) -> object:
-        return content
-
     def in_words(self, problem: Problem) -> str:
         """The rules of the game in words, and its start."""
         return (

@@ -113,9 +113,6 @@ class Mastermind(ProceduralDataset[str]):
     def _at(self, code: int) -> str:
         return "".join(str(digit + 1) for digit in in_base(code, self.colours, self.length)[1])
 
-    def _key(self, content: str) -> object:
-        return content
-
     def in_words(self, problem: Problem) -> str:
         """The rules of the game in words, and its start."""
         return (

@@ -6,20 +6,10 @@ import importlib
 import os
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
 
 from rlvr_envs.data import ProblemDataset, Source
 from rlvr_envs.envs import TaskEnv
-from rlvr_envs.procedural import ProceduralDataset
 from rlvr_envs.tasks import BENCHMARKS, MADE, benchmarks
-from rlvr_envs.tasks.addition import Addition
-from rlvr_envs.tasks.arithmetic import Arithmetic
-from rlvr_envs.tasks.countdown import Countdown
-from rlvr_envs.tasks.function import Function
-from rlvr_envs.tasks.linear_equation import LinearEquation
-from rlvr_envs.tasks.polynomial import Polynomial
-from rlvr_envs.tasks.reverse import Reverse
-from rlvr_envs.tasks.sort import Sort
 from verifiers import unknown_name
 
 CLASSES: tuple[type[TaskEnv], ...] = (
@@ -32,10 +22,6 @@ SOURCES: Mapping[str, Source] = MappingProxyType(
     {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}
 )
 """The source of the rows of each benchmark, by the source's name."""
-
-_FAMILIES = (Addition, Arithmetic, Countdown, Sort, Reverse, LinearEquation, Polynomial, Function)
-FAMILIES: Mapping[str, type[ProceduralDataset[Any]]] = MappingProxyType({family.name: family for family in _FAMILIES})
-"""The families of generated problems, by name."""
 
 
 def load(name: str, split: str, *, data_dir: str | os.PathLike[str] | None = None) -> ProblemDataset:

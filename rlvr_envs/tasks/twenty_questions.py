@@ -139,9 +139,6 @@ class TwentyQuestions(ProceduralDataset[str]):
     def _at(self, code: int) -> str:
         return sorted(THINGS)[code]
 
-    def _key(self, content: str) -> object:
-        return content
-
     def in_words(self, problem: Problem) -> str:
         """The rules of the game in words, and its start."""
         return (

@@ -1,7 +1,6 @@
 """Small worlds of cells, walls, four moves and a goal, whose values `rlvr_envs.exact` computes exactly."""
 
 from rlvr_envs.worlds.drawing import draw, read_drawing
-from rlvr_envs.worlds.episodes import PrefixPolicy, WorldEpisode, every_episode, prefix_values
 from rlvr_envs.worlds.process import Branch, Process, world_process
 from rlvr_envs.worlds.rules import (
     Walk,
@@ -17,16 +16,12 @@ __all__ = [
     "MOVES",
     "Branch",
     "Cell",
-    "PrefixPolicy",
     "Process",
     "Walk",
     "WalkVerifier",
     "World",
-    "WorldEpisode",
     "draw",
-    "every_episode",
     "move_tokens",
-    "prefix_values",
     "read_drawing",
     "step_reward",
     "world_of",

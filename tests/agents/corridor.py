@@ -1,7 +1,7 @@
 """A lesson that every agent learns in a second: a corridor with a goal at its left end and a trap at its right.
 
 There is one problem and two legal moves, and four moves are made at most, so that a policy's expected return is the sum over
-16 walks at most (`rlvr_envs.worlds.every_episode`): what was learned is measured without luck. What luck there is lies in the
+16 walks at most: what was learned is measured without luck. What luck there is lies in the
 episodes that were learned from. `python -m tests.agents.margins --seeds 20` says how far
 every agent gets. On 2026-11-22 (AMD EPYC Milan, AVX2; torch 2.13.0, transformers 5.23.0; one thread) the least share of the way
 with any of the seeds 0 to 19 was, to two decimals the same on the kernels chosen by default and with
@@ -24,6 +24,7 @@ ONEDNN_MAX_CPU_ISA=AVX512_CORE` and with those settings for AVX2. Kernels of oth
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,7 +36,8 @@ from agents import Agent, CausalLMPolicy, CriticConfig, LearnerConfig, agent_cla
 from rlvr_envs import CharTokenizer
 from rlvr_envs.tasks import Maze
 from rlvr_envs.types import FixedActions
-from rlvr_envs.worlds import WalkVerifier, every_episode, prefix_values
+from rlvr_envs.worlds import WalkVerifier, world_of
+from rlvr_envs.worlds.world import moves_of
 from verifiers import Problem
 
 LAYOUT = """
@@ -121,22 +123,34 @@ def legal_moves() -> np.ndarray:
     return legal
 
 
-def next_token_probabilities(policy: CausalLMPolicy, legal: np.ndarray) -> Any:
-    """A language model that chooses among legal tokens i8[v] as a policy over token prefixes."""
-
-    def probabilities(prefixes: np.ndarray) -> np.ndarray:
-        tokens = torch.from_numpy(np.pad(prefixes, ((0, 0), (0, 1))).astype(np.int64))
+def every_walk(env: Any, policy: CausalLMPolicy) -> list[tuple[str, float, list[float]]]:
+    """Every walk that a language model may take: its moves, its probability, and the reward of each move."""
+    streams = env.unwrapped.streams
+    world, prompt = world_of(streams.dataset[0]), streams.prompt_tokens(0)
+    walks, waiting = [], [("", 1.0)]
+    while waiting:
+        moves, probability = waiting.pop()
+        cells = world.walk(moves_of(moves))
+        if world.ends_at(cells[-1]) or len(moves) == streams.rules.max_new_tokens:
+            walks.append((moves, probability, [world.end_reward(cell) for cell in cells[1:]]))
+            continue
+        tokens = torch.tensor([[*prompt.tolist(), *TOKENIZER.encode(moves).tolist(), 0]])
         with torch.no_grad():
-            result = policy.distributions(tokens, prefixes.shape[1])[:, 0].double().exp().numpy()
-        return result * legal
-
-    return probabilities
+            chances = policy.distributions(tokens, tokens.shape[1] - 1)[0, 0].double().exp().numpy()
+        chances = chances[TOKENIZER.encode("LR")]
+        waiting += [
+            (moves + move, probability * chance) for move, chance in zip("LR", chances / chances.sum(), strict=True)
+        ]
+    return walks
 
 
 def walk_values(env: Any, policy: CausalLMPolicy) -> dict[str, float]:
     """The exact value of every sequence of moves; that of none is the policy's expected return."""
-    episodes = every_episode(env.unwrapped.streams, 0, next_token_probabilities(policy, legal_moves()))
-    return prefix_values(episodes)
+    sums: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros(2))
+    for moves, probability, rewards in every_walk(env, policy):
+        for made in range(len(moves) + 1):
+            sums[moves[:made]] += probability * np.array([1, sum(rewards[made:])])
+    return {moves: total / probability for moves, (probability, total) in sums.items()}
 
 
 def tiny_policy(env: Any, seed: int = 0) -> CausalLMPolicy:

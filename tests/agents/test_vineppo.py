@@ -16,7 +16,6 @@ from agents.advantages import step_advantages
 from agents.algorithms.vineppo import step_starts
 from agents.commands.gradient_lab import small_lab
 from rlvr_envs import ByteTokenizer, decode
-from rlvr_envs.worlds import every_episode
 from tests.agents import corridor
 from tests.agents.agent_cases import make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, assert_equal
@@ -98,12 +97,10 @@ def test_the_agents_expected_gradient_is_that_of_the_expected_return(size: int) 
 def returns_of_prefixes(env: Any, policy: Any) -> dict[str, tuple[float, float]]:
     """The exact mean and standard deviation of the return from each walk onwards."""
     sums: defaultdict[str, np.ndarray] = defaultdict(lambda: np.zeros(3))
-    for one in every_episode(
-        env.unwrapped.streams, 0, corridor.next_token_probabilities(policy, corridor.legal_moves())
-    ):
-        for made in range(len(one.moves)):
-            earned = one.return_from(made)
-            sums[one.moves[:made]] += one.probability * np.array([1, earned, earned**2])
+    for walk, probability, rewards in corridor.every_walk(env, policy):
+        for made in range(len(walk)):
+            earned = sum(rewards[made:])
+            sums[walk[:made]] += probability * np.array([1, earned, earned**2])
     return {moves: (e / p, math.sqrt(max(e2 / p - (e / p) ** 2, 0.0))) for moves, (p, e, e2) in sums.items()}
 
 

@@ -18,10 +18,8 @@ from tests.benchmark_rows import (
     GPQA,
     GSM8K,
     HMMT25,
-    HUMANEVAL,
     IFEVAL,
     MATH,
-    MATH500,
     MMLU_PRO,
     SQL,
     Row,
@@ -82,44 +80,32 @@ def test_other_columns_may_be_missing(tmp_path: Path, write_rows: WriteRows, nam
 @pytest.mark.parametrize(
     ("name", "row", "change", "complaint"),
     [
-        ("gsm8k", GSM8K, {"question": None}, "column 'question' should hold a string, got NoneType: None"),
         ("gsm8k", GSM8K, {"answer": 18}, "column 'answer' should hold a string, got int: 18"),
         ("gsm8k", GSM8K, {"answer": "It is 18"}, "final answer after '#### ', got: …'It is 18'"),
-        ("gsm8k", GSM8K, {"answer": "It is\n#### "}, "final answer after '#### '"),
         ("math", MATH, {"solution": "It is 18"}, r"column 'solution' should hold its final answer in \boxed{}"),
         ("math", MATH, {"solution": r"\boxed{1} \boxed{}"}, r"final answer in \boxed{}"),
-        ("math500", MATH500, {"answer": 8}, "column 'answer' should hold a string, got int: 8"),
         ("aime24", AIME24, {"id": "60"}, "column 'id' should hold an integer, got str: '60'"),
-        ("amc23", AMC23, {"answer": None}, "column 'answer' should hold a finite number, got NoneType: None"),
         ("amc23", AMC23, {"answer": True}, "column 'answer' should hold a finite number, got bool: True"),
-        ("amc23", AMC23, {"answer": "many"}, "column 'answer' should hold a finite number, got str: 'many'"),
         ("amc23", AMC23, {"answer": float("nan")}, "column 'answer' should hold a finite number, got float: nan"),
-        ("hmmt25", HMMT25, {"answer": 0.5}, "column 'answer' should hold an answer, a string or an integer, got"),
         ("hmmt25", HMMT25, {"answer": ""}, "column 'answer' should hold an answer, a string or an integer, got str:"),
         ("aime25", ARENA, {"answer": True}, "column 'answer' should hold an answer, a string or an integer, got bool"),
         ("mmlu_pro", MMLU_PRO, {"answer_index": 3}, "column 'answer_index' should hold a position from 0 to 2, got 3"),
-        ("gpqa", GPQA, {"Correct Answer": None}, "column 'Correct Answer' should hold a string, got NoneType"),
         ("ifeval", IFEVAL, {"instruction_id_list": ["no_comma"]}, "column 'instruction_id_list': unknown instruction"),
         ("ifeval", IFEVAL, {"kwargs": []}, "'kwargs' must be a list of one mapping for each of the 1 instructions"),
         ("ifbench", IFEVAL, {"key": None}, "column 'key' should hold a string or an integer, got NoneType"),
-        ("humaneval", HUMANEVAL, {"test": []}, "column 'test' should hold a string, got list: []"),
         ("mbpp", mbpp(11), {"test_list": "assert True"}, "column 'test_list' should hold a list of strings, got str"),
-        ("mbpp", mbpp(11), {"task_id": "11"}, "column 'task_id' should hold an integer, got str: '11'"),
     ],
 )
 def test_an_ill_typed_column_names_file_and_line(
     tmp_path: Path, write_rows: WriteRows, name: str, row: Row, change: Row, complaint: str
 ) -> None:
     ids: Mapping[str, Row] = {
-        "math500": {"unique_id": "b"},
         "aime24": {"id": 9},
         "amc23": {"id": 9},
         "aime25": {"problem_idx": 9},
         "hmmt25": {"problem_idx": 9},
-        "gpqa": {"Record ID": "b"},
         "ifeval": {"key": 8},
         "ifbench": {"key": 8},
-        "humaneval": {"task_id": "b"},
         "mbpp": {"task_id": 12},
     }
     path = write_rows(f"{name}/test.jsonl", row, row | ids.get(name, {}) | change)
@@ -222,14 +208,6 @@ def test_missing_rows_say_both_ways_to_get_them(tmp_path: Path, source: Source) 
     assert "RLVR_DATA_DIR" in message
     assert source.hub_id in message
     assert "pip install 'rlvr-envs[hub]'" in message
-
-
-def test_the_folder_may_come_from_the_environment(
-    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    write_rows("gsm8k/test.jsonl", GSM8K)
-    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    assert tasks.SOURCES["gsm8k"].load("test")[0].reference == "1,080"
 
 
 def test_the_argument_goes_before_the_environment(

@@ -6,7 +6,8 @@ import enum
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -45,21 +46,10 @@ def test_a_slice_is_a_data_set() -> None:
     assert part.fingerprint == ProblemDataset("other", "test", (PROBLEMS[1], PROBLEMS[3])).fingerprint
 
 
-def test_it_cannot_be_changed() -> None:
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        SUMS.split = "test"  # type: ignore[misc]  # what is tested
-    with pytest.raises(TypeError):
-        SUMS[0] = PROBLEMS[1]  # type: ignore[index]  # what is tested
-
-
 def test_it_can_be_the_key_of_a_cache_and_sent_to_another_process() -> None:
     assert {SUMS: 1}[SUMS] == 1
     twin = pickle.loads(pickle.dumps(SUMS))
     assert (twin.name, twin.split, twin.problems, twin.fingerprint) == ("sums", "train", PROBLEMS, SUMS.fingerprint)
-
-
-def test_its_repr_leaves_the_problems_out() -> None:
-    assert repr(SUMS) == "ProblemDataset(name='sums', split='train')"
 
 
 def test_two_problems_with_one_id() -> None:
@@ -125,6 +115,7 @@ class Colour(enum.StrEnum):
 EQUAL: list[tuple[object, object]] = [
     ({"a": 1, "b": 2}, {"b": 2, "a": 1}),
     ([1, [2]], (1, (2,))),
+    (MappingProxyType({"d": 1}), {"d": 1}),
     ({3, 1, 2}, {2, 3, 1}),
     (AssertLike(("x",)), AssertLike(("x",))),
     (np.arange(3), np.arange(3)),
@@ -177,17 +168,3 @@ def test_the_fingerprint_is_the_same_in_every_process() -> None:
 def test_content_without_a_stable_form_has_no_fingerprint(value: object) -> None:
     with pytest.raises(InvalidArgumentError, match=r"problem 'a' has no fingerprint: it holds a (function|object) \("):
         of_metadata(value)
-
-
-def test_metadata_is_a_mapping_of_any_kind() -> None:
-    class Lazy(Mapping[str, object]):
-        def __getitem__(self, key: str) -> object:
-            return {"d": 1}[key]
-
-        def __iter__(self):  # type: ignore[no-untyped-def]  # a test double
-            return iter(["d"])
-
-        def __len__(self) -> int:
-            return 1
-
-    assert fingerprint(Problem("a", "b", "c", Lazy())) == fingerprint(Problem("a", "b", "c", {"d": 1}))

@@ -130,19 +130,6 @@ def test_any_name_of_the_hub_loads_as_text(fake_hub: Hub) -> None:
     assert loaded[0].metadata == {"hard": False, "gold_completion": "2"}
 
 
-def test_a_name_that_is_nowhere(fake_hub: Hub) -> None:
-    fake_hub.failure = FileNotFoundError("no such data set")
-    with pytest.raises(MissingDataError) as caught:
-        data.text.load("someone/sums", split="test")
-    assert (
-        "someone/sums, split 'test', could not be downloaded from the hub: FileNotFoundError: no such data set"
-        in str(caught.value)
-    )
-    assert "Locally, give a .jsonl, .parquet, .json or .csv file, or a folder with <split>.jsonl in it" in str(
-        caught.value
-    )
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")

@@ -228,18 +228,6 @@ def test_sources_without_a_verifier_are_all_named(write_rows: WriteRows) -> None
     assert "Known: DigitalLearningGmbH/MATH-lighteval, HuggingFaceH4/MATH-500, aime*, apps, " in message
 
 
-def test_an_environment_judges_by_source_unless_told_otherwise(write_rows: WriteRows) -> None:
-    path = str(write_rows("m.jsonl", verl_row("mine", "Capital of Peru?", "Lima")))
-    options = {"dataset": path, "layout": "verl", "verifiers": {"mine": "exact"}, "max_new_tokens": 8}
-    env = gym.make("rlvr_envs:rlvr/Text-v0", **options)
-    assert list(env.unwrapped.manifest["verifier"]) == [  # type: ignore[attr-defined]
-        "by_metadata",
-        {"key": "data_source", "parts": {"mine": "exact"}},
-    ]
-    own = gym.make("rlvr_envs:rlvr/Text-v0", **options, verifier="exact")
-    assert own.unwrapped.manifest["verifier"] == "exact"  # type: ignore[attr-defined]
-
-
 @pytest.mark.parametrize(
     ("options", "error", "complaint"),
     [
@@ -249,7 +237,6 @@ def test_an_environment_judges_by_source_unless_told_otherwise(write_rows: Write
         ({"layout": "verl", "verifiers": "math"}, InvalidArgumentError, "verifiers= maps a data_source"),
         ({"layout": "verl", "verifiers": {"s": 3}}, InvalidArgumentError, r"verifiers\['s'\] must be the name of"),
         ({"layout": "verl", "verifiers": {"s": {"convert": "json"}}}, InvalidArgumentError, r"verifiers\['s'\] must"),
-        ({"columns": CHOICES, "convert": "json"}, InvalidArgumentError, "give only one of them"),
     ],
 )
 def test_options_that_do_not_fit(

@@ -25,13 +25,6 @@ ROWS = [
 ]
 
 
-def test_rows_are_read_with_their_place(write_rows: WriteRows) -> None:
-    path = write_rows("x.jsonl", {"a": 1}, {"a": 2})
-    first, second = read_rows(path)
-    assert (first.values, first.index, first.location) == ({"a": 1}, 0, f"{path}, line 1")
-    assert (second.values, second.index, second.location) == ({"a": 2}, 1, f"{path}, line 2")
-
-
 def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\n{"a": 1}\n   \n\r\n{"a": 2}')
@@ -73,15 +66,6 @@ def test_a_bad_line_is_named(tmp_path: Path, line: bytes, complaint: str) -> Non
     assert str(caught.value).startswith(f"{path}, line 3: {complaint}")
 
 
-@pytest.mark.parametrize("content", [b"", b"\n", b"  \n\n"])
-def test_a_file_without_rows(tmp_path: Path, content: bytes) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        read_rows(path)
-    assert str(caught.value) == f"{path}: the file holds no rows"
-
-
 def test_a_suffix_that_cannot_be_read(tmp_path: Path) -> None:
     for name in ("x.txt", "x.parquet.gz", "x.gz", "x"):
         with pytest.raises(InvalidArgumentError, match=r"ends in \.jsonl, \.parquet, \.json or \.csv, or such an end"):
@@ -117,6 +101,8 @@ def test_csv_arrays_and_compressed_files_hold_the_rows_of_json_lines(tmp_path: P
         ("x.csv", b"a\n\xff\n", ": not UTF-8 text"),
         ("x.csv", b"a\n", ": the file holds no rows"),
         ("x.csv", b"a,b,a\n1,2,3\n", ": two columns are named 'a'"),
+        ("x.jsonl", b"\n  \n", ": the file holds no rows"),
+        ("x.parquet", b"not a table", ": not a readable Parquet file: "),
         ("x.jsonl.gz", b'{"a": 1}\n', ": not a readable gzip file: Not a gzipped file"),
         ("x.jsonl.gz", gzip.compress(b'{"a": 1}\n', mtime=0)[:-9], ": not a readable gzip file: "),
     ],
@@ -125,15 +111,6 @@ def test_what_is_damaged_is_named(tmp_path: Path, name: str, content: bytes, com
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=f"^{re.escape(str(tmp_path / name))}{complaint}"):
         read_rows(tmp_path / name)
-
-
-def test_parquet_gives_the_same_problems_as_json_lines(tmp_path: Path, write_rows: WriteRows) -> None:
-    write_rows("lines/gsm8k/test.jsonl", *ROWS)
-    (tmp_path / "table/gsm8k").mkdir(parents=True)
-    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "table/gsm8k/test.parquet")
-    lines, table = (SOURCES["gsm8k"].load("test", data_dir=tmp_path / name) for name in ("lines", "table"))
-    assert list(lines) == list(table)
-    assert lines.fingerprint == table.fingerprint
 
 
 def test_parquet_rows_have_their_place(tmp_path: Path) -> None:
@@ -148,21 +125,6 @@ def test_json_lines_are_preferred_to_parquet(tmp_path: Path, write_rows: WriteRo
     write_rows("gsm8k/test.jsonl", ROWS[0])
     pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "gsm8k/test.parquet")
     assert len(SOURCES["gsm8k"].load("test", data_dir=tmp_path)) == 1
-
-
-def test_a_parquet_file_that_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    path.write_bytes(b"not a table")
-    with pytest.raises(DataError) as caught:
-        read_rows(path)
-    assert str(caught.value).startswith(f"{path}: not a readable Parquet file: ")
-
-
-def test_a_parquet_file_without_rows(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    pq.write_table(pa.table({"a": pa.array([], pa.int64())}), path)
-    with pytest.raises(DataError, match="the file holds no rows"):
-        read_rows(path)
 
 
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import pickle
 import zlib
 from collections.abc import Callable
@@ -110,14 +109,6 @@ def test_parquet_rows_hold_the_same_as_lines(tmp_path: Path, write_rows: WriteRo
         made_tests(table[89])
 
 
-def test_a_missing_column_far_down_names_its_line(tmp_path: Path, write_rows: WriteRows) -> None:
-    bad = {key: value for key, value in APPS.items() if key != "input_output"}
-    path = write_rows("apps/train.jsonl", *[APPS] * 3_999, bad)
-    with pytest.raises(DataError) as caught:
-        load(tmp_path)
-    assert str(caught.value).startswith(f"{path}, line 4000: no column 'input_output'. Columns found: 'question', ")
-
-
 MIXED = [{"input": "1", "output": "1", "testtype": "stdin"}, {"input": "1", "output": "1", "testtype": "functional"}]
 LCB: dict[str, object] = {
     "question_id": "q",
@@ -137,7 +128,6 @@ def packed(content: bytes) -> str:
     ("name", "change", "complaint"),
     [
         ("apps", {"input_output": '{"inputs": [], "outputs": []}'}, "it has no tests: nothing would be judged"),
-        ("apps", {"input_output": '{"inputs": ["1"], "outputs": []}'}, "has 1 inputs and 0 outputs"),
         ("apps", {"input_output": '{"inputs": 1, "outputs": 1}'}, "inputs and outputs of input_output must be lists"),
         ("apps", {"input_output": "{"}, "input_output is not JSON"),
         (
@@ -152,7 +142,6 @@ def packed(content: bytes) -> str:
             "without a function's name (fn_name) inputs and outputs are text or lists of lines, got [[1, 2]]",
         ),
         ("taco", {"time_limit": "a while"}, "expected a time limit such as '2 seconds', got 'a while'"),
-        ("livecodebench", {}, "it has no tests: nothing would be judged"),
         (
             "livecodebench",
             {"public_test_cases": json.dumps(MIXED)},
@@ -165,7 +154,6 @@ def packed(content: bytes) -> str:
         ),
         ("livecodebench", {"public_test_cases": '[{"output": ""}]'}, "a test has 'input', 'output' and 'testtype'"),
         ("livecodebench", {"private_test_cases": packed(b"\x80\x04X")}, "private_test_cases holds damaged tests: "),
-        ("livecodebench", {"private_test_cases": "AAAA"}, "neither JSON nor base64 of compressed tests"),
         (
             "livecodebench",
             {"public_test_cases": '[{"input": "", "output": "", "testtype": "file"}]'},
@@ -299,9 +287,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
     ("limit", "expected"),
     [
         ("2.0 seconds", 2.0),
-        ("1 second", 1.0),
-        ("1.5 sec.", 1.5),
-        ("3s", 3.0),
         ("0.5 - 2 seconds", 2.0),
         ("", None),
         ("None", None),
@@ -309,8 +294,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
         (0, None),
         (0.25, 0.25),
         ({"seconds": 1, "nanos": 500_000_000}, 1.5),
-        ({"seconds": 0, "nanos": 0}, None),
-        ({"seconds": None, "nanos": 500_000_000}, 0.5),
     ],
 )
 def test_time_limits(limit: object, expected: float | None) -> None:
@@ -359,9 +342,7 @@ def test_any_of_several_right_outputs_is_accepted(verifier: UnitTestVerifier) ->
     [
         (None, None),
         ("", None),
-        (" [ ]", None),
         ([], None),
-        (["a", "b"], "a"),
         ('["a\\n", "b"]', "a\n"),
         (' [\n"a"', "a"),
     ],
@@ -384,9 +365,7 @@ def test_solutions_that_are_no_texts(value: object) -> None:
         ({"fn_name": "f"}, "f"),
         ('{"inputs": ["\\"fn_name\\""]}', None),
         ('{"fn_name": null}', None),
-        ('{"fn_name": 3}', None),
         ('{"fn_name"', None),
-        ("[]", None),
         (None, None),
     ],
 )
@@ -407,13 +386,3 @@ def test_deferred_tests_can_be_anybody_s(verifier: UnitTestVerifier) -> None:
     verdict = verifier(DOUBLE, Problem("b", "", Wrong()))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert "problem 'b': expected a reference of type CheckTests, " in str(verdict.detail["error"])
-
-
-def test_loading_keeps_no_tests_in_memory(tmp_path: Path, write_rows: WriteRows) -> None:
-    """Of 40 MB of tests nothing is kept: all that the problems hold is in their pickle."""
-    big = APPS | {"input_output": json.dumps({"inputs": ["1" * 1_000_000], "outputs": ["2"]})}
-    path = write_rows("apps/train.jsonl", *[big] * 40)
-    assert os.path.getsize(path) > 40_000_000
-    problems = load(tmp_path)
-    assert len(problems) == 40
-    assert len(pickle.dumps(problems.problems)) < 100_000

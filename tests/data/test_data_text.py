@@ -19,44 +19,6 @@ def load(*args: object, **kwargs: object) -> ProblemDataset:
     return loaded
 
 
-# The built-in questions, worked out a second time.
-TRAIN_ANSWERS = [
-    17 + 25,
-    90 - 34,
-    8 * 7,
-    96 // 6,
-    3 + 4 * 5,
-    (3 + 4) * 5,
-    2**6,
-    47 % 9,
-    5 - 12,
-    58 // 2,
-    132 // 4,
-    80 * 15 // 100,
-    19 + 23 + 8,
-    36 * 2 - 7,
-    (100 - 45) // 5,
-    sum(range(1, 11)),
-    max(31, 13, 29),
-    (4 + 9 + 11) // 3,
-    6 * 14,
-    53 - 18,
-    25 + 95,
-    72 // 4,
-    45 // 5,
-    12 * 9,
-]
-TEST_ANSWERS = [38 + 46, 71 - 29, 9 * 12, 144 // 8, 20 - 2 * 6, 59 % 7, 21 * 3 + 4, 11 * 4]
-
-
-@pytest.mark.parametrize(("split", "answers"), [("train", TRAIN_ANSWERS), ("test", TEST_ANSWERS)])
-def test_the_built_in_answers_are_right(split: str, answers: list[int]) -> None:
-    loaded = load(split=split)
-    assert [problem.reference for problem in loaded] == [str(answer) for answer in answers]
-    assert all(problem.metadata["gold_completion"] == problem.reference for problem in loaded)
-    assert [problem.id for problem in loaded] == [f"arithmetic/{split}/{n}" for n in range(len(answers))]
-
-
 def test_the_built_in_splits_share_no_question() -> None:
     questions = [problem.prompt for split in text.SPLITS for problem in load(split=split)]
     assert len(questions) == len(set(questions)) == 32
@@ -91,9 +53,9 @@ def test_a_gold_completion_column_is_taken_as_it_is(write_rows: WriteRows) -> No
 
 
 def test_a_chat_prompt(write_rows: WriteRows) -> None:
-    chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "1 + 1?"}]
+    chat = [{"role": "system", "content": ""}, {"role": "user", "content": "1 + 1?"}]
     (problem,) = load(write_rows("chats.jsonl", {"question": chat, "answer": "2"}))
-    assert problem.prompt == (Message("system", "Be brief."), Message("user", "1 + 1?"))
+    assert problem.prompt == (Message("system", ""), Message("user", "1 + 1?"))
 
 
 @pytest.mark.parametrize("prompt", [5, [], ["hi"], [{"role": "user"}], [{"role": "user", "content": 5}], {"role": "x"}])
@@ -108,7 +70,7 @@ def test_a_prompt_that_is_neither_text_nor_chat(write_rows: WriteRows, prompt: o
 
 
 HALF = "half of a surrogate pair as its character 2"
-EMPTY = "an empty prompt, where a question was expected"
+EMPTY = "an empty prompt, where a question was expected: write it, or leave the row out"
 
 
 @pytest.mark.parametrize(
@@ -212,33 +174,9 @@ def test_a_name_that_is_not_in_the_named_data_folder(tmp_path: Path) -> None:
         load("sums", data_dir=tmp_path)
 
 
-def test_a_file_of_another_kind(tmp_path: Path) -> None:
-    (tmp_path / "sums.txt").write_text("question,answer\n1+1,2\n")
-    with pytest.raises(InvalidArgumentError, match=r"expected a file that ends in \.jsonl, "):
-        load(tmp_path / "sums.txt")
-    (problem,) = load((tmp_path / "sums.txt").rename(tmp_path / "sums.csv"))
-    assert (problem.prompt, problem.reference) == ("1+1", "2")
-
-
 def test_an_unknown_built_in_split() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown split 'tst'\. Did you mean 'test'\? Known: test, train\."):
         load(split="tst")
-
-
-def test_a_missing_column_names_file_line_and_nearest(write_rows: WriteRows) -> None:
-    path = write_rows("sums.jsonl", {"question": "?", "answer": "2"}, {"question": "?", "answers": "2"})
-    with pytest.raises(DataError) as caught:
-        load(path)
-    assert str(caught.value) == (
-        f"{path}, line 2: no column 'answer'. Columns found: 'question', 'answers'. Did you mean 'answers'?"
-    )
-
-
-def test_ids_must_differ(write_rows: WriteRows) -> None:
-    row = {"question": "?", "answer": "2", "key": "a"}
-    path = write_rows("sums.jsonl", row, row)
-    with pytest.raises(DataError, match=r"sums, split 'train': problems 0 and 1 .* have the same id 'a'"):
-        load(path, columns={**text.DEFAULT_COLUMNS, "id": "key"})
 
 
 def test_an_id_is_text_or_an_integer(write_rows: WriteRows) -> None:

@@ -220,28 +220,6 @@ def test_plain_text_tells_of_tools_in_a_chat_and_where_it_is_asked_to() -> None:
     )
 
 
-def test_a_new_context_tells_of_the_tools_again() -> None:
-    for tokenizer in (tokenizer_with(TWO_ROLES), None):
-        env: Any = gymnasium.make(
-            "rlvr/Addition-v0",
-            tokenizer=tokenizer,
-            tools="calculator",
-            describe_tools="text",
-            summarize_after=700,
-            max_new_tokens=500,
-            max_inserted_tokens=2000,
-        ).unwrapped
-        observation, _ = env.reset(seed=0)
-        for _ in range(4):
-            if "Write a summary" not in shown(env, observation):
-                observation, *_ = env.step_many(env.tokenizer.encode(f"<tool>{'1' * 60}</tool>"))
-        observation, *_, info = env.step_many([*env.tokenizer.encode("Ones."), env.tokenizer.eos_token])
-        assert info["new_context"]
-        text = shown(env, observation)
-        assert text.count(env.manifest["turns"]["description"]) == 1
-        assert text.count("Ones.") == 1
-
-
 def test_what_a_description_says_becomes_no_special_token() -> None:
     def clock(city: str) -> str:
         return city

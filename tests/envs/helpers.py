@@ -44,6 +44,11 @@ def text_tokens(text: str) -> list[int]:
     return list(text.encode())
 
 
+def two_bs(tokens: np.ndarray, prompt_length: int, problem: Problem) -> bool:
+    """Over when the policy's tokens hold two b's."""
+    return int((tokens[prompt_length:] == ord("b")).sum()) >= 2
+
+
 def visible(observation: dict[str, np.ndarray], row: int | None = None) -> list[int]:
     """The tokens of an observation without its padding."""
     tokens, length = observation["tokens"], observation["length"]

@@ -105,17 +105,6 @@ def test_a_verifier_that_is_not_built_is_not_mistaken_for_the_default(tokenizer:
     )
 
 
-def test_a_system_message_needs_a_chat(tmp_path: Path) -> None:
-    task = environment_class("Sort").task
-    options = {"tokenizer": saved_tokenizer(tmp_path), "system": "Hi"}
-    with pytest.raises(InvalidArgumentError, match="is text: choose a chat prompt"):
-        check_task(task, {**options, "prompt": "plain"})
-    # Whether there is a template, and so a chat, is only known of a tokenizer that is loaded.
-    check_task(task, {**options, "prompt": "auto"})
-    with pytest.raises(InvalidArgumentError, match="is text: choose a chat prompt"):
-        check_task(task, {**options, "prompt": "auto", "tokenizer": "byte"})
-
-
 def test_a_verifier_that_may_load_a_model_is_not_built() -> None:
     task = environment_class("Sort").task
     path = f"{__name__}:LoadsAModel"

@@ -11,8 +11,7 @@ import pytest
 
 from rlvr_envs import ByteTokenizer, Reply, TokenEnv, TokenVectorEnv, Turn
 from rlvr_envs.contexts import SummaryRequest
-from rlvr_envs.dialogue import PlainDialogue, encode_context
-from rlvr_envs.tokenizers import HuggingFaceTokenizer, decode
+from rlvr_envs.dialogue import PlainDialogue
 from tests.envs.helpers import EOS, says, streams, text_tokens, vector_env, visible
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict, dialogue_of
 
@@ -50,15 +49,6 @@ def test_the_observation_starts_again_and_the_episode_goes_on() -> None:
     assert (reward, terminated) == (2.0, True)  # the verifier counts the letters of the last turn
 
 
-def test_the_budget_counts_what_the_policy_chose_in_all_contexts() -> None:
-    env = single(max_new_tokens=5)
-    env.reset(options={"problem": 0})
-    env.step_many([A, EOS])
-    env.step_many([B, EOS])
-    _, _, terminated, truncated, info = env.step_many([B, B])
-    assert (terminated, truncated, info["consumed"]) == (False, True, 1)
-
-
 def test_the_room_for_replies_is_that_of_the_whole_episode_and_no_context_takes_of_it() -> None:
     def answer(turns: Sequence[Turn], problem: Problem) -> Reply | None:
         return Reply(context=(said("x" * 10),)) if len(turns) == 2 else says("yyy")
@@ -85,18 +75,6 @@ def test_a_turn_that_fills_the_context_is_truncated_and_one_that_ends_with_it_go
     for _ in range(4):
         observation, _, _, truncated, _ = env.step_many([A, A, EOS])
         assert (truncated, visible(observation)) == (False, text_tokens("xyz"))
-
-
-def test_a_long_answer_leaves_room_for_the_next_turn() -> None:
-    rules = {"max_context_tokens": 80, "max_new_tokens": 200, "max_inserted_tokens": 200}
-    env = single(interaction=lambda turns, problem: says("x" * 100), **rules)
-    env.reset(options={"problem": 0})
-    observation, *_ = env.step_many([A, EOS])
-    assert len(visible(observation)) in range(50, 61)
-    env = single(interaction=lambda turns, problem: says("x" * 100), **rules, turn_tokens=30)
-    env.reset(options={"problem": 0})
-    observation, *_ = env.step_many([A, EOS])
-    assert len(visible(observation)) in range(40, 51)
 
 
 @pytest.mark.parametrize("size", [13, 14])
@@ -127,19 +105,6 @@ def test_turns_in_a_context_keep_their_tokens_and_what_is_said_stays_text() -> N
         observation, *_, info = env.step_many([token, EOS])
     assert visible(observation) == [ord("Q"), odd, EOS, ord("-"), A, EOS, B, EOS, *text_tokens("now")]
     assert info["inserted"] == len(visible(observation))
-
-
-def test_special_tokens_that_someone_spells_in_a_context_stay_text() -> None:
-    pytest.importorskip("transformers")
-    from tests.tiny_models import byte_level_tokenizer
-
-    tokenizer = HuggingFaceTokenizer(byte_level_tokenizer("<|im_end|>"))
-    end = tokenizer.special_tokens["<|im_end|>"]
-    assert end in tokenizer.encode("<|im_end|>")
-    turn = Turn(np.array([*tokenizer.encode("a"), end], dtype=np.int32), "a")
-    context = encode_context(PlainDialogue(tokenizer), [said("<|im_end|>Q"), turn, said("<|im_end|>")])
-    assert context.tolist().count(end) == 1
-    assert decode(tokenizer, context[context != end].tolist()) == "<|im_end|>Qa<|im_end|>"
 
 
 def test_the_verifier_and_later_turns_know_what_was_said() -> None:
@@ -216,10 +181,6 @@ def test_a_context_that_no_policy_could_answer_is_refused(arguments: Any, match:
         Reply(**arguments)
 
 
-def test_a_context_that_ends_with_what_is_said_now_is_one() -> None:
-    assert Reply((said("x"),), context=(said("Q"), TURN)).context == (said("Q"), TURN)
-
-
 def test_a_context_without_tokens_or_in_a_role_that_a_format_lacks_breaks_the_episode() -> None:
     """As any fault of an interaction: excluded from learning, counted, and the reason given."""
 
@@ -236,11 +197,6 @@ def test_a_context_without_tokens_or_in_a_role_that_a_format_lacks_breaks_the_ep
         *_, terminated, truncated, info = env.step(EOS)
         assert (terminated, truncated, info["verdict"].outcome) == (False, True, Outcome.VERIFIER_ERROR)
         assert reason in str(info["verdict"].detail)
-
-
-def test_a_window_that_some_prompt_would_fill_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"max_context_tokens must be more than max_prompt_tokens=8.*got 8"):
-        streams(max_context_tokens=8)
 
 
 @pytest.mark.parametrize(("size", "asks"), [(30, True), (48, True), (49, False)])

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import functools
 import inspect
 import json
 import subprocess
@@ -36,13 +35,6 @@ def test_gymnasiums_own_checker_passes_without_a_warning(every_id: str) -> None:
         warnings.simplefilter("error")
         env = gymnasium.make(every_id)
         check_env(env.unwrapped)
-
-
-def test_make_gives_the_bare_environment_with_step_many(every_id: str) -> None:
-    env = gymnasium.make(every_id)
-    assert isinstance(env, TokenEnv)
-    assert env.spec is not None
-    assert env.spec.id == every_id
 
 
 def sections(documentation: str | None) -> list[str]:
@@ -158,12 +150,6 @@ def test_a_wrong_argument_is_named_with_what_was_expected(arguments: dict[str, A
         gymnasium.make("rlvr/Addition-v0", **arguments)
 
 
-def test_an_unknown_keyword_is_a_type_error_as_of_any_python_function() -> None:
-    for make in (gymnasium.make, functools.partial(gymnasium.make_vec, num_envs=2)):
-        with pytest.raises(TypeError, match=r"unexpected keyword argument 'tokeniser'\. Did you mean 'tokenizer'\?"):
-            make("rlvr/Addition-v0", tokeniser="char")
-
-
 def test_observations_are_those_of_the_spaces_and_length_has_an_axis_of_its_own() -> None:
     env = gymnasium.make("rlvr/Addition-v0")
     observation, _ = env.reset(seed=0)
@@ -175,21 +161,6 @@ def test_observations_are_those_of_the_spaces_and_length_has_an_axis_of_its_own(
         assert observation["length"].shape == (3, 1)
         assert envs.observation_space.contains(observation)
         assert envs.autoreset_mode is envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED  # type: ignore[attr-defined]
-
-
-def test_a_time_limit_cuts_off_without_a_verdict_where_the_budget_gives_one() -> None:
-    env = gymnasium.make("rlvr/Addition-v0", max_episode_steps=2)
-    assert isinstance(env, gymnasium.wrappers.TimeLimit)
-    env.reset(seed=0)
-    env.step(ord("1"))
-    _, reward, terminated, truncated, info = env.step(ord("1"))
-    assert (reward, terminated, truncated, "verdict" in info) == (0.0, False, True, False)
-    env = gymnasium.make("rlvr/Addition-v0", max_new_tokens=2)
-    env.reset(seed=0)
-    env.step(ord("1"))
-    *_, truncated, info = env.step(ord("1"))
-    assert truncated
-    assert info["verdict"] is not None
 
 
 def test_an_unknown_render_mode_is_named() -> None:
@@ -206,14 +177,6 @@ def test_an_unknown_id_offers_the_nearest() -> None:
         environment_class("rlvr/Adition-v0")
     with pytest.raises(LookupError, match=r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"):
         environment_id("CartPole-v9")
-
-
-def test_missing_data_says_how_to_get_it_locally_and_from_the_hub(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    with pytest.raises(FileNotFoundError, match=r"gsm8k.*RLVR_DATA_DIR.*pip install 'rlvr-envs\[hub\]'"):
-        gymnasium.make("rlvr/GSM8K-v0")
 
 
 def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-import torch
 
-import rlvr_envs
-from agents import Episode, TorchPolicy, rollout
 from agents.experiments.supervised import demonstration
 from agents.rollouts.given import given_turns
-from agents.self_play import PolicyOpponent
 from rlvr_envs import (
     ByteTokenizer,
     ChatPrompt,
@@ -197,11 +192,6 @@ def test_a_prompt_that_is_text_ends_there_too_and_gold_texts_end_with_the_end_to
     assert demonstration(env.streams, 0).tokens[-1] == 0
 
 
-def test_a_manifest_is_as_before_where_the_end_token_is_the_only_one() -> None:
-    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1)
-    assert "stop_tokens" not in env.manifest
-
-
 def asked(env: Any) -> str:
     """The first problem in the words of a chat."""
     return str(env.streams.dataset.in_words(env.streams.dataset[0]))
@@ -249,25 +239,6 @@ def three_turn_env() -> Any:
     )
 
 
-def test_a_sampled_conversation_has_the_tokens_of_the_template() -> None:
-    env = three_turn_env()
-    tokenizer = env.streams.rules.tokenizer
-    # The likeliest token behind each: the line break of the template, "O", "K", the token that closes a turn.
-    newline, o, k = (int(tokenizer.encode(text)[0]) for text in ("\n", "O", "K"))
-    table = torch.nn.Embedding(tokenizer.vocab_size, tokenizer.vocab_size)
-    with torch.no_grad():
-        table.weight.zero_()
-        for last, following in ((newline, o), (o, k), (k, 2), (2, newline)):
-            table.weight[last, following] = 1.0
-    policy = TorchPolicy(table, torch.nn.Identity(), temperature=0.0)
-    (trajectory,) = rollout(env, policy, [Episode(problem=0, group=0, seed=0)])
-    assert trajectory.terminated
-    assert trajectory.completion == "OK"
-    expected = tokenizer.encode(chat_of_three_turns(env, "OK"), start=True)
-    assert [*trajectory.tokens, newline] == expected.tolist()
-    assert trajectory.policy_mask.sum() == 9  # "O", "K" and what closes the turn, three times
-
-
 def test_so_has_a_conversation_that_is_given_as_texts() -> None:
     env = three_turn_env()
     shown = given_turns(env.streams, 0, ["a", "a", "a"])
@@ -285,23 +256,6 @@ def test_a_turn_with_a_call_ends_with_the_same_token() -> None:
     assert TemplateDialogue(tokenizer, [TOOL]).stop == ()
 
 
-@dataclass(frozen=True)
-class MySeat:
-    prompt: str
-    dialogue: tuple[Message, ...]
-    chance: int = 0
-
-
-def test_an_opponent_sees_its_moves_closed_by_the_template() -> None:
-    tokenizer = HuggingFaceTokenizer(chatml())
-    opponent = PolicyOpponent(None, tokenizer, prompt="chat")  # type: ignore[arg-type] # nothing is sampled
-    said = [("user", "Your move?"), ("assistant", "3"), ("user", "Mine is 4.")]
-    seat = MySeat(said[0][1], tuple(Message(role, text) for role, text in said[1:]))
-    chat = [{"role": role, "content": text} for role, text in said]
-    text = tokenizer.inner.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-    assert spell(tokenizer, opponent.prompt_tokens(seat)) == text
-
-
 # Stop strings
 
 
@@ -317,16 +271,6 @@ def test_a_chat_in_the_template_has_no_stop_strings_but_those_that_are_given() -
     assert stop_of(prompt="chat", tokenizer=chatml(), stop="END") == ["END"]
     assert stop_of(prompt="chat", tokenizer=chatml(), stop="\n\nUser:") == ["\n\nUser:"]
     assert stop_of(prompt=ChatPrompt(stop=("END",)), tokenizer=chatml()) == []
-
-
-def test_an_answer_in_the_template_may_name_a_user() -> None:
-    tokenizer, verifier = HuggingFaceTokenizer(chatml()), Told()
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat", verifier=verifier, max_new_tokens=32
-    )
-    env.reset(seed=0)
-    env.step_many(np.array([*tokenizer.encode("A log:\n\nUser: root"), 2]))
-    assert verifier.completions == ["A log:\n\nUser: root"]
 
 
 class Chats(TaskEnv):
@@ -367,8 +311,3 @@ def test_any_prompt_may_use_the_template() -> None:
     assert PromptRenderer(Own(), tokenizer).is_chat(Problem("", "1", None))
     assert stop_of(prompt=Own()) == ["END"]
     assert stop_of(prompt=Own(), tokenizer=tokenizer) == []
-
-
-def test_the_functions_are_public() -> None:
-    assert rlvr_envs.stop_tokens is stop_tokens
-    assert rlvr_envs.turn_end is turn_end

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-import math
 from typing import Any
 
 import gymnasium
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from rlvr_envs.tasks.blackjack import RANKS, Blackjack, Deck, play, total
+from rlvr_envs.tasks.blackjack import Deck, play, total
 from tests.games.playing import played
 from verifiers import Outcome
 
@@ -46,66 +44,6 @@ def test_an_ace_counts_eleven_where_that_is_no_bust(cards: str, points: int) -> 
     assert total(cards)[0] == points
 
 
-@functools.cache
-def dealt(dealer: str) -> dict[tuple[int, bool], float]:
-    """The probabilities of what the dealer ends with: points, 0 for a bust, and whether it is 21 with two cards."""
-    points, _ = total(dealer)
-    if len(dealer) > 1 and points >= 17:
-        return {(0 if points > 21 else points, points == 21 and len(dealer) == 2): 1.0}
-    ends: dict[tuple[int, bool], float] = {}
-    for card in RANKS:
-        # Only the ranks matter, so that hands of the same cards are worked out once.
-        for end, probability in dealt("".join(sorted(dealer + card))).items():
-            ends[end] = ends.get(end, 0.0) + probability / len(RANKS)
-    return ends
-
-
-@functools.cache
-def standing(points: int, natural: bool, dealer: str) -> float:
-    """What standing is worth."""
-    return sum(
-        probability * (0.5 if end == (points, natural) else float((points, natural) > end))
-        for end, probability in dealt(dealer).items()
-    )
-
-
-@functools.cache
-def hitting(points: int, soft: bool, dealer: str) -> float:
-    """What a further card is worth, with the best play after it."""
-    worth = 0.0
-    for rank in range(1, 14):
-        drawn = points - 10 * soft + min(rank, 10)
-        ace = (soft or rank == 1) and drawn <= 11
-        drawn += 10 * ace
-        if drawn <= 21:
-            worth += max(standing(drawn, False, dealer), hitting(drawn, ace, dealer)) / 13
-    return worth
-
-
-def best(hand: str, dealer: str) -> tuple[str, float]:
-    points, soft = total(hand)
-    stand = standing(points, points == 21 and len(hand) == 2, dealer)
-    hit = hitting(points, soft, dealer)
-    return ("stand", stand) if stand >= hit else ("hit", hit)
-
-
-def test_the_best_play_scores_what_it_is_worth() -> None:
-    worth = sum(best(a + b, dealer)[1] for a in RANKS for b in RANKS for dealer in RANKS) / len(RANKS) ** 3
-    assert round(worth, 4) == 0.4766
-    env: Any = gymnasium.make("rlvr/Blackjack-v0", size=2000).unwrapped
-    scores = []
-    for problem in range(2000):
-        cards = env.streams.dataset[problem].reference.cards
-
-        def player(history: list[tuple[str, str]], cards: str = cards) -> str:
-            return best(cards[: 2 + len(history)], cards[2])[0]
-
-        scores.append(played(env, problem, player)[0])
-    mean = sum(scores) / len(scores)
-    error = math.sqrt(sum((score - mean) ** 2 for score in scores)) / len(scores)
-    assert abs(mean - worth) < 4 * error
-
-
 def test_a_hand_that_ends_even_is_a_score() -> None:
     env: Any = gymnasium.make("rlvr/Blackjack-v0").unwrapped
     problem = next(
@@ -130,8 +68,3 @@ def test_there_is_room_for_every_hand(tokenizer: str) -> None:
     told = sum(len("\n" + play(aces, ["hit"] * turn).text + "\n") for turn in range(1, hits))
     rules = env.streams.rules
     assert (rules.max_new_tokens >= said, rules.max_inserted_tokens >= told) == (True, True)
-
-
-def test_hands_of_the_splits_differ() -> None:
-    hands = {split: {problem.reference for problem in Blackjack(split=split, size=200)} for split in ("train", "test")}
-    assert not hands["train"] & hands["test"]

@@ -125,19 +125,16 @@ def test_a_chat_is_asked_in_words_that_are_longer_by_the_same_number_of_bytes(cl
 
 
 @pytest.mark.parametrize(
-    ("env", "completion", "outcome"),
+    ("completion", "outcome"),
     [
-        ("Addition", "{a}+{b} = {sum}\n\nThe answer is {sum}.", Outcome.CORRECT),
-        ("Addition", "We add. \\boxed{{{sum}}}", Outcome.CORRECT),
-        ("Addition", "The sum is **{sum}**.", Outcome.CORRECT),
-        ("Addition", "{a}+{b}", Outcome.INCORRECT),
-        ("Addition", "\\boxed{{{a}+{b}}}", Outcome.INCORRECT),
-        ("Addition", "\\boxed{{{sum}1}}", Outcome.INCORRECT),
-        ("Addition", "I can't say.", Outcome.NO_ANSWER),
+        ("{a}+{b} = {sum}\n\nThe answer is {sum}.", Outcome.CORRECT),
+        ("{a}+{b}", Outcome.INCORRECT),
+        ("\\boxed{{{a}+{b}}}", Outcome.INCORRECT),
+        ("I can't say.", Outcome.NO_ANSWER),
     ],
 )
-def test_a_chat_prompt_has_a_verifier_that_reads_a_chat(env: str, completion: str, outcome: Outcome) -> None:
-    made: Any = gymnasium.make(f"rlvr/{env}-v0", prompt="boxed_chat").unwrapped
+def test_a_chat_prompt_has_a_verifier_that_reads_a_chat(completion: str, outcome: Outcome) -> None:
+    made: Any = gymnasium.make("rlvr/Addition-v0", prompt="boxed_chat").unwrapped
     problem = made.streams.dataset[0]
     a, b = map(int, problem.prompt.removesuffix("=").split("+"))
     written = completion.format(a=a, b=b, sum=a + b)
@@ -147,7 +144,6 @@ def test_a_chat_prompt_has_a_verifier_that_reads_a_chat(env: str, completion: st
 @pytest.mark.parametrize(
     ("answer", "outcome"),
     [
-        ("\\boxed{{{gold}}}", Outcome.CORRECT),
         ("\\boxed{{\\text{{{gold}}}}}", Outcome.CORRECT),
         ("**{gold}**", Outcome.CORRECT),
         ("{gold}", Outcome.CORRECT),
@@ -245,17 +241,12 @@ def test_a_prompt_of_a_file_is_named_by_its_attribute(tmp_path: Path) -> None:
     made: Any = gymnasium.make("rlvr/Addition-v0", prompt=f"{file}:TAGS").unwrapped
     assert "Put it in tags." in made.streams.rules.render_prompt(made.streams.dataset[0])
     assert get_prompt(f"{file}:TEXT").render(Problem("p", "1+1", "2")) == "Q: 1+1"
+    with pytest.raises(InvalidArgumentError, match=r"is int 3; expected a rlvr_envs\.ChatPrompt"):
+        get_prompt(f"{file}:NUMBER")
     bad = tmp_path / "my_bad_prompts.py"
     bad.write_text("from rlvr_envs import ChatPrompt\n\nBAD = ChatPrompt(answer_format='<answer>')\n")
     with pytest.raises(InvalidArgumentError, match=r"needs \{answer\} .* \(.*my_bad_prompts\.py, line 3\)"):
         get_prompt(f"{bad}:BAD")
-
-
-def test_what_a_file_holds_is_a_prompt(tmp_path: Path) -> None:
-    file = tmp_path / "my_numbers.py"
-    file.write_text("NUMBER = 3\n")
-    with pytest.raises(InvalidArgumentError, match=r"is int 3; expected a rlvr_envs\.ChatPrompt"):
-        get_prompt(f"{file}:NUMBER")
 
 
 @pytest.mark.parametrize(

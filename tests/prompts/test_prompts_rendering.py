@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import dataclasses
-import pickle
 from typing import Any, cast
 
 import gymnasium
@@ -9,7 +8,7 @@ import pytest
 
 from rlvr_envs import HuggingFaceTokenizer, PromptRenderer, TokenEnv, TokenStreams
 from rlvr_envs.dialogue import spell
-from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.prompts import ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
 from tests.dialogue.templates import tokenizer_of
 from tests.tiny_models import byte_level_tokenizer
 from verifiers import DataError, InvalidArgumentError, Message, Problem, UnknownNameError
@@ -41,14 +40,6 @@ def test_braces_in_a_problem_are_text(text: str) -> None:
     few_shot = TextPrompt("Q: {problem}|", exemplars=(Exemplar("{problem}", "{problem} {}"),), separator="~")
     assert few_shot.render(problem) == "Q: {problem}| {problem} {}~Q: " + text + "|"
     assert ChatPrompt("Q: {problem}").messages(problem) == (Message("user", "Q: " + text),)
-
-
-def test_braces_in_a_template_are_text() -> None:
-    assert TextPrompt(r"{problem} in \boxed{}, {x}").render(QUESTION) == r"What is 2 + 2? in \boxed{}, {x}"
-
-
-def test_every_placeholder_is_filled() -> None:
-    assert TextPrompt("{problem} Again: {problem}").render(QUESTION) == "What is 2 + 2? Again: What is 2 + 2?"
 
 
 def test_few_shot_examples_take_the_same_form_as_the_problem() -> None:
@@ -124,10 +115,6 @@ def test_a_template_without_a_placeholder(make: type[TextPrompt]) -> None:
     )
 
 
-def test_a_preset_is_found_by_name() -> None:
-    assert get_prompt("plain") is PRESETS["plain"]
-
-
 def test_an_unknown_name_offers_the_nearest() -> None:
     with pytest.raises(UnknownNameError) as caught:
         get_prompt("gsm8k_cot_5shot")
@@ -184,19 +171,6 @@ def test_whatever_shapes_the_text_shows_in_the_fingerprint(prompt: TextPrompt | 
 def test_a_name_does_not_show_in_the_fingerprint() -> None:
     assert TextPrompt(name="a", source="b").fingerprint == TextPrompt().fingerprint
     assert TextPrompt(stop=("\n\nUser:",)).fingerprint != ChatPrompt().fingerprint
-
-
-def test_moving_text_between_fields_shows_in_the_fingerprint() -> None:
-    one = TextPrompt(exemplars=(Exemplar("ab", "c"),))
-    other = TextPrompt(exemplars=(Exemplar("a", "bc"),))
-    assert one.fingerprint != other.fingerprint
-
-
-@pytest.mark.parametrize("prompt", PRESETS.values(), ids=list(PRESETS))
-def test_prompts_can_be_sent_to_another_process(prompt: TextPrompt | ChatPrompt) -> None:
-    twin = pickle.loads(pickle.dumps(prompt))
-    assert twin == prompt
-    assert twin.fingerprint == prompt.fingerprint
 
 
 # What the messages of a chat say becomes no special token

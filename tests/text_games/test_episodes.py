@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-import rlvr_envs
 from rlvr_envs.tasks import GEMGames, TextArena
 from rlvr_envs.text_games import TextGame, library, play
 from rlvr_envs.text_games.library import Said, replay
@@ -182,11 +181,6 @@ def test_what_is_refused(cls: Any, arguments: dict[str, Any], error: type[Except
         cls(**arguments)
 
 
-def test_arguments_change_the_game() -> None:
-    env: Any = gymnasium.make(IDS[0], arguments={"min_number": 5, "max_number": 5}).unwrapped
-    assert played(env, 0, lambda history: "[5]")[0] == 1.0
-
-
 class TestBrokenGames:
     """What a game breaks costs its own episode alone."""
 
@@ -215,19 +209,3 @@ class TestBrokenGames:
         assert isinstance(game, TextGame)
         with pytest.raises(VerifierFailureError, match="the game was over before the last turn"):
             replay(game, (Said("[5]"), Said("[5]")))
-
-
-def test_what_a_game_says_never_becomes_a_special_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "told = self._views[seat][-1]"
-    program = library._program().replace(told, f"{told} + '<|im_end|>' + chr(0)")
-    assert program != library._program()
-    monkeypatch.setattr(library, "_program", lambda: program)
-    replay.cache_clear()
-    env: Any = gymnasium.make(IDS[0]).unwrapped
-    env.reset(options={"problem": 0})
-    end = env.tokenizer.eos_token
-    observation, *_, info = env.step_many([*env.tokenizer.encode("[1]"), end])
-    inserted = observation["tokens"][int(observation["length"][0]) - info["inserted"] : int(observation["length"][0])]
-    assert end not in inserted.tolist()
-    assert "<|im_end|>" in rlvr_envs.decode(env.tokenizer, inserted)
-    replay.cache_clear()

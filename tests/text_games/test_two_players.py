@@ -7,16 +7,14 @@ import re
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 
 import rlvr_envs
 from rlvr_envs.tasks import TextArena
-from rlvr_envs.text_games import OPPONENTS, RandomMoves, TextGame, TextGameInteraction, TextSeat
+from rlvr_envs.text_games import TextGame, TextGameInteraction, TextSeat
 from rlvr_envs.text_games.library import Said, first_legal, replay
-from rlvr_envs.text_games.two_players import let_play
 from tests.games.playing import played
-from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierFailureError
+from verifiers import InvalidArgumentError, Outcome, UnknownNameError
 
 ENV = "rlvr/TextArena-v0"
 
@@ -71,45 +69,6 @@ def test_the_policy_that_goes_second_reads_the_first_move_and_wins_as_that_playe
     env = made("TicTacToe-v0", seat=1, interaction=against(*(f"[{cell}]" for cell in others)))
     earned, *_ = played(env, 0, saying(*(f"[{cell}]" for cell in mine)))
     assert earned == 1.0
-
-
-def test_seats_are_drawn_unless_they_are_given() -> None:
-    problems = TextArena(game="TicTacToe-v0")
-    references = [problems[index].reference for index in range(8)]
-    assert {game.seat for game in references if isinstance(game, TextGame)} == {0, 1}
-    assert all(isinstance(game, TextGame) and len(game.opening) == game.seat for game in references)
-    assert [TextArena(game="TicTacToe-v0", seat=1)[index].metadata["seat"] for index in range(3)] == [1, 1, 1]
-    assert TextArena(game="TicTacToe-v0")[3] == problems[3]
-
-
-@pytest.mark.parametrize("forfeits", ["excluded", "scored"])
-def test_a_game_that_the_opponent_loses_by_wrong_moves(forfeits: Any) -> None:
-    env = made("ConnectFour-v0", seat=0, interaction=against("[col 99]", "[col 99]", forfeits=forfeits))
-    earned, terminated, verdict = played(env, 0, saying("[col 3]"))
-    if forfeits == "excluded":
-        assert np.isnan(earned)
-        assert (terminated, verdict.outcome) == (False, Outcome.VERIFIER_ERROR)
-        assert "the opponent lost TextArena's game 'ConnectFour-v0' by a wrong move, '[col 99]'" in str(verdict.detail)
-    else:
-        assert (earned, verdict.outcome, verdict.detail["forfeit"]) == (1.0, Outcome.CORRECT, True)
-
-
-def test_one_wrong_move_of_the_opponent_is_between_it_and_the_game() -> None:
-    seats: list[TextSeat] = []
-
-    def opponent(seat: TextSeat) -> str:
-        seats.append(seat)
-        return "[col 99]" if len(seats) == 1 else "[col 0]"
-
-    env = made("ConnectFour-v0", seat=0, interaction=TextGameInteraction(opponent))
-    env.reset(options={"problem": 0})
-    observation, *_, info = env.step_many([*env.tokenizer.encode("[col 3]"), env.tokenizer.eos_token])
-    length = int(observation["length"][0])
-    shown = rlvr_envs.decode(env.tokenizer, observation["tokens"][length - info["inserted"] : length])
-    assert "invalid" not in shown
-    assert "attempted an invalid move" in seats[1].dialogue[-1].content
-    (turn,) = env.streams._turns[0]
-    assert turn.reply[0].turns == ("[col 99]", "[col 0]")
 
 
 def test_what_a_player_does_in_secret_is_recorded_and_not_shown() -> None:
@@ -168,40 +127,6 @@ def test_trying_moves_changes_no_random_number_of_the_game() -> None:
     assert replay(game, (Said("[roll]"),)) == replay(game, (Said("[roll]"),))
 
 
-def test_a_fork_and_a_restored_state_go_on_alike_in_another_process() -> None:
-    env: Any = gymnasium.make_vec(ENV, num_envs=3, copy=True, game="ConnectFour-v0", max_new_tokens=400)
-    inner = env.unwrapped
-    env.reset(options={"problems": np.zeros(3, dtype=np.int64)})
-
-    def say(move: str, rows: list[int]) -> Any:
-        tokens = np.array([*inner.tokenizer.encode(move), inner.tokenizer.eos_token])
-        counts = np.array([len(tokens) if row in rows else 0 for row in range(3)])
-        return inner.step_many(np.tile(tokens, (3, 1)), counts)
-
-    say("[col 0]", [0])
-    state = inner.get_state(0)
-    inner.fork(0, np.array([1]))
-    inner.set_state(2, state)
-    for move in ("[col 1]", "[col 2]"):
-        observation, *_ = say(move, [0, 1, 2])
-        assert len({row.tobytes() for row in observation["tokens"]}) == 1
-    replay.cache_clear()  # another process has no memory of the game
-    other: Any = gymnasium.make(ENV, game="ConnectFour-v0", max_new_tokens=400).unwrapped
-    other.reset(options={"state": state})
-    for move in ("[col 1]", "[col 2]"):
-        single, *_ = other.step_many([*other.tokenizer.encode(move), other.tokenizer.eos_token])
-    length = int(single["length"][0])
-    assert single["tokens"][:length].tolist() == observation["tokens"][0][:length].tolist()
-
-
-def test_a_turn_of_the_wrong_player_is_no_turn() -> None:
-    game = TextArena(game="TicTacToe-v0", seat=0)[0].reference
-    assert isinstance(game, TextGame)
-    with pytest.raises(VerifierFailureError, match="a turn was that of the other player"):
-        replay(game, (Said("[0]"), Said("[1]")))
-    assert replay(game, (Said("[0]"), Said("[1]", own=False))).view is None
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
@@ -220,18 +145,3 @@ def test_a_turn_of_the_wrong_player_is_no_turn() -> None:
 def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         TextArena(**arguments)
-
-
-@pytest.mark.parametrize("name", ["KuhnPoker-v0", "LiarsDice-v0", "Nim-v0"])
-def test_two_players_who_move_at_random_come_to_an_end(name: str) -> None:
-    game = TextArena(game=name)[0].reference
-    assert isinstance(game, TextGame)
-    turns: tuple[Said, ...] = ()
-    view = (replay(game, ()).text,)
-    while not (state := replay(game, turns)).over:
-        move = RandomMoves()(TextSeat(game, turns, view))
-        state, others = let_play(game, (*turns, Said(move)), OPPONENTS["random"])
-        turns = (*turns, Said(move), *(Said(text, own=False) for text in others))
-        view = (*view, move, state.text)
-    assert state.reward in {-1.0, 1.0}
-    assert not state.forfeit

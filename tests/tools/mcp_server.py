@@ -39,12 +39,6 @@ def sleep(seconds: float) -> str:
 
 
 @server.tool()
-def long() -> str:
-    """Says much."""
-    return "x" * 2_000_000
-
-
-@server.tool()
 def picture() -> Image:
     """Shows a picture."""
     return Image(data=b"no picture", format="png")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -130,21 +129,6 @@ def test_any_environment_with_tools_can_sum_up() -> None:
     assert env.manifest["turns"]["interaction"] == "rlvr_envs.tools.calls.ToolInteraction"
 
 
-def test_a_summary_is_asked_for_after_an_answer_that_had_to_be_cut() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0",
-        tools=[number],
-        summarize_after=150,
-        max_context_tokens=2400,
-        max_inserted_tokens=4000,
-        max_new_tokens=900,
-    ).unwrapped
-    text, _ = play(env, "<tool>3000</tool>", "<tool>20</tool>")
-    assert re.search(r"<result>x+ \[cut: \d+ of 3000 tokens\]</result>", text)
-    assert REQUEST in text
-    assert play(env, "<tool>3000</tool>", "<tool>20</tool>", "Much.")[1] == [False, False, True]
-
-
 def test_any_environment_with_tools_can_drop_results() -> None:
     env: Any = gymnasium.make("rlvr/Addition-v0", tools=[number], drop_results_after=150, max_new_tokens=900).unwrapped
     env.reset(seed=0)
@@ -154,20 +138,6 @@ def test_any_environment_with_tools_can_drop_results() -> None:
     assert cuts == [False, False, True]
     results = [f"<result>{content}</result>" for content in (NOTE, "x" * 20, "x" * 3)]
     assert text == prompt + "".join(call + result for call, result in zip(calls, results, strict=True))
-
-
-def test_a_long_answer_is_cut_after_a_shorter_dialogue_as_in_any_other() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], drop_results_after=150, max_context_tokens=500, max_new_tokens=900
-    ).unwrapped
-    calls = [f"<tool>{size}</tool>" for size in (99, 20, 3000)]
-    text, cuts = play(env, *calls)
-    assert cuts == [False, False, True]
-    assert env.streams.live[0]
-    results = re.findall(r"<result>(x*)(?: \[cut: (\d+) of 3000 tokens\])?</result>", text)
-    assert [len(shown) + int(cut) for shown, cut in results if cut] == [3000]
-    assert text.count(f"<result>{NOTE}</result>") == 1
-    assert len(env.streams._turns[0][-1].reply[0].content) == 3000  # whole, for whoever answers
 
 
 def test_a_chat_template_frames_the_problem_with_the_summary() -> None:
@@ -243,26 +213,6 @@ def test_a_context_that_can_not_hold_a_summary_is_refused(most: int) -> None:
     gymnasium.make("rlvr/Addition-v0", **settings, max_context_tokens=399)
 
 
-def test_the_smallest_context_that_is_taken_shows_the_whole_request() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], summarize_after=100, max_context_tokens=399, max_new_tokens=60
-    ).unwrapped
-    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>")
-    assert text.endswith(f"<result>xxx</result>{REQUEST}")
-    text, cuts = play(env, "<tool>70</tool>", "<tool>3</tool>", "Two.")
-    assert cuts == [False, False, True]
-    assert text.endswith(f"{HEADING}\nTwo.")
-
-
-def test_the_request_stays_whole_where_the_answer_is_cut() -> None:
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tools=[number], summarize_after=20, max_context_tokens=400, max_new_tokens=300
-    ).unwrapped
-    text, _ = play(env, "<tool>3000</tool>")
-    assert re.search(r"<result>x* ?\[cut: \d+ of 3000 tokens\]</result>", text)
-    assert text.endswith(REQUEST)
-
-
 def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
     pytest.importorskip("transformers")
     from tests.dialogue.templates import tokenizer_of
@@ -319,17 +269,3 @@ def test_what_never_or_always_happens_is_refused(settings: dict[str, Any], match
 )
 def test_what_may_happen_is_taken(settings: dict[str, Any]) -> None:
     gymnasium.make("rlvr/Addition-v0", tools="calculator", **settings)
-
-
-def test_prompts_are_only_looked_at_until_one_is_short_enough() -> None:
-    class Problems(list[Problem]):
-        asked = 0
-
-        def __getitem__(self, index: Any) -> Any:
-            self.asked = max(self.asked, index)
-            return super().__getitem__(index)
-
-    problems = Problems([Problem(f"p{index}", "x" * (60 if index < 2 else 8), "1") for index in range(40)])
-    settings: dict[str, Any] = {"tools": "calculator", "summarize_after": 50, "max_prompt_tokens": 60}
-    gymnasium.make("rlvr/Text-v0", dataset=problems, verifier="exact", **settings)
-    assert problems.asked < 40

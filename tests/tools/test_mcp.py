@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import socket
 import subprocess
 import sys
@@ -17,7 +16,6 @@ import gymnasium
 import numpy as np
 import pytest
 
-from rlvr_envs import environment_class
 from rlvr_envs.tools import ToolServerError, ToolUseError, mcp_tools
 from verifiers import InvalidArgumentError, Outcome
 
@@ -112,16 +110,6 @@ def test_a_broken_server_masks_its_episode_and_no_other(stdio: dict[str, Any]) -
     assert not np.isnan(reward[0])
 
 
-def test_a_long_answer_is_cut(stdio: dict[str, Any]) -> None:
-    env: Any = gymnasium.make("rlvr/Addition-v0", tools=[stdio["long"]], max_new_tokens=60).unwrapped
-    env.reset(seed=0)
-    _, _, terminated, truncated, info = env.step_many(
-        env.tokenizer.encode('<tool>{"name": "long", "arguments": {}}</tool>')
-    )
-    assert (terminated, truncated) == (False, False)
-    assert info["inserted"] <= 1024
-
-
 @pytest.mark.parametrize(
     ("server", "error", "message"),
     [
@@ -139,27 +127,3 @@ def test_what_is_no_server_is_refused(server: Any, error: type, message: str) ->
 def test_tools_that_the_server_lacks_are_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"but not \['fly'\]"):
         on_stdio(only=["fly"])
-
-
-def test_an_episode_through_an_endpoint_is_the_same_as_in_tokens() -> None:
-    pytest.importorskip("openai")
-    from tests.agents.endpoint_server import running
-    from tests.agents.twins import by_server, call, chance_of, endpoint_at, in_tokens, serves
-
-    tools = mcp_tools([sys.executable, str(SERVER)], only=["add", "refuse"], env=ENV, timeout_s=START_S)
-    options: dict[str, Any] = {"split": "test", "prompt": "auto_chat", "max_new_tokens": 600, "tools": tools}
-    env = environment_class("Addition").make_vec(1, **options)
-    render: Any = env.streams.rules.render_prompt
-    questions = [render.asked(env.streams.dataset[at]).prompt for at in range(4)]
-
-    def say(question: str, since: str) -> str:
-        first, second = (int(number) for number in re.findall(r"[0-9]+", question))
-        right = call("add", a=first, b=second)
-        wrong = [call("add", a="one", b=2), call("refuse", why="no"), call("sub", a=1, b=2)]
-        return chance_of(question, since).choice([right, *wrong, f"\\boxed{{{first + second}}}"])
-
-    for how in ({}, {"tools": "text"}):
-        with running(serves(say, questions)) as server:
-            by_messages = by_server(env, endpoint_at(server.url, **how), 4)
-        assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(4)]
-        assert max(len(one.dialogue) for one in by_messages) > 2

@@ -9,7 +9,6 @@ from typing import Any
 import gymnasium
 import pytest
 
-from rlvr_envs import environment_class
 from rlvr_envs.tools import Search, ToolUseError
 from verifiers import DataError, InvalidArgumentError
 
@@ -101,25 +100,3 @@ def test_the_manifest_names_the_corpus() -> None:
     env.reset(seed=0)
     *_, info = env.step_many(env.tokenizer.encode("<tool>capital of Switzerland</tool>"))
     assert info["inserted"] > 0
-
-
-def test_an_episode_through_an_endpoint_is_the_same_as_in_tokens() -> None:
-    pytest.importorskip("openai")
-    from tests.agents.endpoint_server import running
-    from tests.agents.twins import by_server, call, chance_of, endpoint_at, in_tokens, serves
-
-    tools = [Search(["addition adds", "a sum of numbers", "rivers and lakes"])]
-    options: dict[str, Any] = {"split": "test", "prompt": "auto_chat", "max_new_tokens": 600, "tools": tools}
-    env = environment_class("Addition").make_vec(1, **options)
-    render: Any = env.streams.rules.render_prompt
-    questions = [render.asked(env.streams.dataset[at]).prompt for at in range(4)]
-
-    def say(question: str, since: str) -> str:
-        queries = [call("search", query=words) for words in ("sum", "lakes", "nothing", "?")]
-        return chance_of(question, since).choice([*queries, "\\boxed{7}"])
-
-    for how in ({}, {"tools": "text"}):
-        with running(serves(say, questions)) as server:
-            by_messages = by_server(env, endpoint_at(server.url, **how), 4)
-        assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(4)]
-        assert max(len(one.dialogue) for one in by_messages) > 2

@@ -1,29 +1,6 @@
 """Where definitions differ: each difference from TRL 1.16 by name, with what it does to numbers.
 
-| difference | TRL 1.16 | here |
-|---|---|---|
-| groups without spread | the mean's float32 rounding, divided by std + 1e-4 | exactly 0 |
-| broken verifiers | advantage 0; tokens and completion stay in the denominators | no part in any |
-| value of RLOO's loss | -r A, near 0 on-policy | -A log pi, of the same gradient |
-| ratio of RLOO | PPO's clip, r being the product over the completion | none: on-policy, or `importance_correction` |
-| KL in GSPO | k3 times the completion's ratio | k3, or k3 times each token's ratio |
-| entropy bonus | mean over the tokens of a micro-batch, whatever the loss | aggregated like the loss |
-| extreme ratios | exp of the log-ratio, up to infinity | log-ratio cut at 20, with no gradient beyond |
-| minibatches | token sums over the mean number of tokens of all minibatches | over the minibatch's own |
-| absolute positions | prompts are padded on the left and read at shifted positions | every prompt starts at position 0 |
-| dropout | as the model has it, unless `disable_dropout=True` | always off |
-| what is truncated | a completion whose last token is not EOS | what the environment says |
-| frac_reward_zero_std | of the std that scales: by batch it is 0 or 1 | the share of groups, whatever the scale |
-| means over skipped completions | `entropy` over all tokens | over those with a gradient |
-| kl of RLOO | sum of k1 over a completion | mean of k3 over tokens |
-| num_tokens | the policy's own and those of prompts | the policy's own |
-| CISPO by default | `epsilon_high` falls back to 0.2, the cap itself: every token weighs at most 0.2 | `is_cap=5.0` |
-| GSPO by default | the sequence level alone: clips of 0.2, mean over tokens | the paper's clips, mean over completions |
-| Dr. GRPO by default | `loss_type` alone still divides by the group's std | no division |
-| k3 by default | times the ratio | alone; `kl_estimator="k3-ratio"` is theirs |
-
-The test of a difference has its name. docs/agents.md has the same table, with reasons;
-tests/test_docs_agents.py holds them together.
+The test of a difference has its name in the table of docs/agents.md; tests/test_docs_agents.py holds them together.
 """
 
 from __future__ import annotations

@@ -131,17 +131,6 @@ def test_outcomes_have_colors(page: Page, address: str) -> None:
     assert len(set(colors)) == len(colors), colors
 
 
-def test_columns_filter_the_table(page: Page, address: str) -> None:
-    open_table(page, address)
-    page.locator("[contenteditable=true]").first.click()
-    page.keyboard.type('step >= 20 and outcome == "correct"')
-    left = sum(number // 100 >= 20 and number % 6 == 0 for number in range(SAMPLES))
-    expect(page.get_by_text(f"{left} / {SAMPLES}")).to_be_visible(timeout=LONG_MS)
-    picture(page, "filter")
-    page.keyboard.press("Control+A")
-    page.keyboard.press("Delete")
-
-
 @pytest.mark.parametrize("number", range(len(ODD) - 1))
 def test_a_completion_is_shown_as_text(page: Page, address: str, number: int) -> None:
     open_sample(page, address, "p0", number + 1)

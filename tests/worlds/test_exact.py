@@ -11,7 +11,7 @@ from hypothesis import given, settings, strategies as st
 
 from rlvr_envs import TokenEnv, exact
 from rlvr_envs.tasks import GridWorld, Maze
-from rlvr_envs.worlds import MOVES, Walk, World, every_episode, prefix_values, world_of
+from rlvr_envs.worlds import World
 from verifiers import InvalidArgumentError
 
 LEFT, DOWN, RIGHT, UP = range(4)
@@ -47,8 +47,6 @@ def test_values_of_random_moves_in_the_square_by_hand() -> None:
     values = exact.policy_values(SQUARE, exact.uniform_policy(SQUARE))
     np.testing.assert_allclose(values.state, [0.92, 0.94, 0.94], rtol=1e-13)
     np.testing.assert_allclose(values.action[1], [0.91, 0.99, 0.93, 0.93], rtol=1e-13)
-    # 4 visits to the start, 2 to each neighbour: v = 1 - 0.01 * 8.
-    np.testing.assert_allclose(exact.visits(SQUARE, exact.uniform_policy(SQUARE)), [4, 2, 2], rtol=1e-13)
 
 
 def test_a_horizon_by_hand() -> None:
@@ -57,8 +55,6 @@ def test_a_horizon_by_hand() -> None:
     uniform = exact.policy_values(SQUARE, exact.uniform_policy(SQUARE), horizon=2)
     np.testing.assert_allclose(uniform.state[1], [-0.01, 0.24, 0.24])
     np.testing.assert_allclose(uniform.state[2], [-0.01 + 0.5 * -0.01 + 0.5 * 0.24, 0.24 + 0.5 * 0.24 - 0.0025, 0.3575])
-    visited = exact.visits(SQUARE, exact.uniform_policy(SQUARE), horizon=3)
-    np.testing.assert_allclose(visited, [[1, 0, 0], [0.5, 0.25, 0.25], [0.375, 0.25, 0.25]])
 
 
 @pytest.mark.parametrize("n", [2, 4, 6])
@@ -77,76 +73,6 @@ def test_a_goal_beyond_the_budget_is_worth_only_its_steps() -> None:
     lengths = [len(env.streams.dataset[at].metadata["gold_completion"]) for at in range(env.num_problems)]
     expected = [1 - 0.01 * d if d <= 2 else -0.02 for d in lengths]
     np.testing.assert_allclose(exact.optimal_returns(env), expected, rtol=1e-12)
-
-
-def test_the_maze_within_its_budget() -> None:
-    env = gymnasium.make("rlvr/Maze-v0")
-    assert isinstance(env, TokenEnv)
-    assert exact.optimal_returns(env).tolist() == [10.0]
-
-
-# The real environments
-
-
-@pytest.mark.parametrize(("env_id", "options"), [("rlvr/Maze-v0", {"step_reward": -0.3}), ("rlvr/GridWorld-v0", {})])
-def test_the_model_is_what_the_environment_does(env_id: str, options: dict[str, Any]) -> None:
-    """Every cell is reached and every move is tried in the environment itself, and its values are found from that alone."""
-    env = gymnasium.make(env_id, **options)
-    assert isinstance(env, TokenEnv)
-    world = world_of(env.streams.dataset[0])
-    transition, reward = explore(env)
-    mdp = exact.world_mdp(world)
-    np.testing.assert_array_equal(transition, mdp.transition)
-    np.testing.assert_array_equal(reward, mdp.reward)
-    policy = random_policy(np.random.default_rng(0), mdp)
-    # The Neumann series sum_t (gamma P)^t r, where the library solves a linear system.
-    term = (policy * reward).sum(axis=1)
-    total = np.zeros_like(term)
-    for _ in range(600):
-        total += term
-        term = 0.95 * np.einsum("sa,sat,t->s", policy, transition, term)
-    np.testing.assert_allclose(exact.policy_values(mdp, policy, gamma=0.95).state, total, rtol=1e-10)
-
-
-def explore(env: TokenEnv) -> tuple[np.ndarray, np.ndarray]:
-    """p(s'|s, a) and r(s, a) of problem 0 by breadth-first search with saved states."""
-    env.reset(options={"problem": 0})
-    world, walk = world_of(env.streams.dataset[0]), Walk(env.tokenizer)
-    saved, waiting = {world.start: env.get_state()}, [world.start]
-    transition = np.zeros((len(world.states), 4, len(world.states)))
-    reward = np.zeros((len(world.states), 4))
-    while waiting:
-        cell = waiting.pop(0)
-        for move, token in enumerate(env.tokenizer.encode(MOVES)):
-            env.set_state(saved[cell])
-            observation, reward[world.states.index(cell), move], terminated, _, _ = env.step(token)
-            tokens = observation["tokens"][: observation["length"][0]]
-            target = walk.cell(tokens, saved[cell].prompt_length, env.streams.dataset[0])
-            if not terminated:
-                transition[world.states.index(cell), move, world.states.index(target)] = 1
-                if target not in saved:
-                    saved[target] = env.get_state()
-                    waiting.append(target)
-    return transition, reward
-
-
-@pytest.mark.parametrize("env_id", ["rlvr/GridWorld-v0", "rlvr/Maze-v0"])
-def test_monte_carlo_returns_agree_within_their_error(env_id: str) -> None:
-    rows, rounds = 256, 10
-    env = gymnasium.make_vec(env_id, num_envs=rows, copy=False)
-    rng = np.random.default_rng(0)
-    mean = exact.uniform_returns(env.unwrapped)
-    differences = []
-    for _ in range(rounds):
-        _, info = env.reset(seed=int(rng.integers(2**31)))
-        problems = info["problem_index"].copy()
-        budget = env.unwrapped.streams.rules.max_new_tokens
-        _, returns, terminated, truncated, _ = env.step_many(rng.integers(1, 5, (rows, budget)), np.full(rows, budget))
-        assert (terminated | truncated).all()
-        differences.append(returns - mean[problems])
-    sample = np.concatenate(differences)
-    assert abs(sample.mean()) < 4 * sample.std() / np.sqrt(len(sample))
-    assert sample.std() / np.sqrt(len(sample)) < 0.02 * max(1.0, np.ptp(sample))
 
 
 # Properties
@@ -173,38 +99,6 @@ def test_bellmans_equations_hold(seed: int, gamma: float, horizon: int | None) -
     np.testing.assert_allclose(greedy.state, optimal.state, atol=1e-8)
 
 
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 6]))
-def test_the_return_is_the_visits_times_the_rewards(seed: int, gamma: float, horizon: int | None) -> None:
-    rng = np.random.default_rng(seed)
-    mdp = random_mdp(rng)
-    policy = random_policy(rng, mdp)
-    values = exact.policy_values(mdp, policy, gamma=gamma, horizon=horizon)
-    visited = np.atleast_2d(exact.visits(mdp, policy, gamma=gamma, horizon=horizon)).sum(axis=0)
-    assert visited @ (policy * mdp.reward).sum(axis=1) == pytest.approx(exact.expected_return(mdp, values), abs=1e-9)
-
-
-@settings(max_examples=30)
-@given(seed=st.integers(0, 2**32), gamma=st.sampled_from([0.6, 1.0]), horizon=st.sampled_from([None, 1, 6]))
-def test_the_gradient_is_that_of_finite_differences(seed: int, gamma: float, horizon: int | None) -> None:
-    rng = np.random.default_rng(seed)
-    mdp = random_mdp(rng, states=3)
-    logits = rng.normal(size=(3, 3))
-
-    def objective(table: np.ndarray) -> float:
-        values = exact.policy_values(mdp, exact.softmax_policy(table), gamma=gamma, horizon=horizon)
-        return exact.expected_return(mdp, values)
-
-    numeric = np.zeros_like(logits)
-    for at in np.ndindex(logits.shape):
-        shift = np.zeros_like(logits)
-        shift[at] = 1e-5
-        numeric[at] = (objective(logits + shift) - objective(logits - shift)) / 2e-5
-    gradient = exact.softmax_policy_gradient(mdp, logits, gamma=gamma, horizon=horizon)
-    np.testing.assert_allclose(gradient, numeric, atol=1e-7 * max(1.0, np.abs(numeric).max()))
-    np.testing.assert_allclose(gradient.sum(axis=1), 0, atol=1e-9)
-
-
 def test_a_policy_may_look_at_the_steps_left() -> None:
     """With two steps left go right, with one down: through (0, 1) into the goal."""
     policy = np.zeros((2, 3, 4))
@@ -212,88 +106,6 @@ def test_a_policy_may_look_at_the_steps_left() -> None:
     policy[1, :, RIGHT] = 1
     values = exact.policy_values(SQUARE, policy, horizon=2)
     assert values.state[2, 0] == pytest.approx(0.98)
-    np.testing.assert_allclose(exact.visits(SQUARE, policy, horizon=2), [[1, 0, 0], [0, 1, 0]])
-
-
-# Episodes
-
-
-def table_policy(env: TokenEnv, table: np.ndarray) -> Any:
-    """A policy over cells as one over token prefixes, with some weight on illegal tokens, which must not matter."""
-    world, walk, problem = world_of(env.streams.dataset[0]), Walk(env.tokenizer), env.streams.dataset[0]
-    prompt_length = len(env.streams.prompt_tokens(0))
-
-    def policy(prefixes: np.ndarray) -> np.ndarray:
-        probabilities = np.full((len(prefixes), env.streams.vocab_size), 0.5)
-        for row, prefix in enumerate(prefixes):
-            state = world.states.index(walk.cell(prefix, prompt_length, problem))
-            probabilities[row, env.tokenizer.encode(MOVES)] = table[state] / 3
-        return probabilities
-
-    return policy
-
-
-@pytest.mark.parametrize("gamma", [0.8, 1.0])
-def test_every_episode_together_gives_the_values_of_dynamic_programming(gamma: float) -> None:
-    env = gymnasium.make("rlvr/Maze-v0", max_new_tokens=5, step_reward=-0.5)
-    assert isinstance(env, TokenEnv)
-    world = world_of(env.streams.dataset[0])
-    mdp = exact.world_mdp(world)
-    table = random_policy(np.random.default_rng(1), mdp)
-    episodes = every_episode(env.streams, 0, table_policy(env, table))
-    assert sum(episode.probability for episode in episodes) == pytest.approx(1, abs=1e-12)
-    assert len({episode.moves for episode in episodes}) == len(episodes)
-    by_prefix = prefix_values(episodes, gamma=gamma)
-    values = exact.policy_values(mdp, table, gamma=gamma, horizon=5)
-    assert by_prefix[""] == pytest.approx(exact.expected_return(mdp, values), abs=1e-12)
-    for moves, value in by_prefix.items():
-        cell = world.walk([MOVES.index(move) for move in moves])[-1]
-        expected = 0.0 if world.ends_at(cell) else values.state[5 - len(moves), world.states.index(cell)]
-        assert value == pytest.approx(expected, abs=1e-12)
-    for episode in episodes[:40]:
-        env.reset(options={"problem": 0})
-        _, _, terminated, _, info = env.step_many(env.tokenizer.encode(episode.moves))
-        assert (info["rewards"].tolist(), terminated) == (list(episode.rewards), episode.terminated)
-
-
-def test_a_policy_that_looks_at_the_whole_walk_by_hand() -> None:
-    """Up and down again, then R R into the trap or R U R to the goal, as the first move decides: 3/4 and 1/4."""
-    env = gymnasium.make("rlvr/Maze-v0")
-    assert isinstance(env, TokenEnv)
-    plans = {"L": "LRR", "D": "DRUR"}
-
-    def policy(prefixes: np.ndarray) -> np.ndarray:
-        probabilities = np.zeros((len(prefixes), env.streams.vocab_size))
-        for row, prefix in enumerate(prefixes):
-            made = "".join(env.tokenizer.token_bytes(token).decode() for token in prefix[3:])
-            if not made:
-                probabilities[row, env.tokenizer.encode("LD")] = 0.75, 0.25
-            else:
-                probabilities[row, env.tokenizer.encode(plans[made[0]][len(made)])] = 1
-        return probabilities
-
-    episodes = every_episode(env.streams, 0, policy)
-    assert {(episode.moves, episode.probability, episode.return_from()) for episode in episodes} == {
-        ("LRR", 0.75, -10.0),
-        ("DRUR", 0.25, 10.0),
-    }
-    assert prefix_values(episodes)[""] == -5.0
-    assert prefix_values(episodes, gamma=0.5)["D"] == 2.5
-
-
-def test_a_deterministic_policy_has_one_episode_however_long() -> None:
-    env = gymnasium.make("rlvr/GridWorld-v0", max_new_tokens=200)
-    assert isinstance(env, TokenEnv)
-    stay = np.zeros((1, env.streams.vocab_size))
-    at = next(at for at in range(env.num_problems) if env.streams.dataset[at].prompt.startswith("00"))
-    stay[0, env.tokenizer.encode("U")] = 1
-    (episode,) = every_episode(env.streams, at, lambda prefixes: stay)
-    assert (episode.probability, episode.terminated, episode.moves) == (1.0, False, "U" * 200)
-    assert episode.return_from() == pytest.approx(-2)
-    with pytest.raises(InvalidArgumentError, match="more than max_prefixes=100 walks of 4 moves"):
-        every_episode(
-            env.streams, at, lambda prefixes: np.ones((len(prefixes), env.streams.vocab_size)), max_prefixes=100
-        )
 
 
 # Bad input
@@ -307,7 +119,6 @@ def test_a_deterministic_policy_has_one_episode_however_long() -> None:
         (lambda: exact.policy_values(MAZE, np.full((2, 4, 4), 0.25), horizon=3), r"or \(3, 4, 4\), for 1 to 3 steps"),
         (lambda: exact.policy_values(MAZE, np.full((1, 4, 4), 0.25)), r"got shape \(1, 4, 4\)"),
         (lambda: exact.policy_values(MAZE, np.eye(4)), "never ends the episode"),
-        (lambda: exact.visits(MAZE, np.eye(4)), "never ends the episode"),
         (lambda: exact.optimal_values(MAZE, gamma=1.1), r"a discount must be in \[0, 1\], got 1.1"),
         (lambda: exact.optimal_values(MAZE, horizon=0), "horizon must be a whole number at least 1, got 0"),
         (lambda: exact.FiniteMDP(np.zeros((2, 1, 2)), np.zeros((2, 1)), np.ones(3)), r"start \(s,\); got"),
@@ -328,19 +139,3 @@ def test_a_return_without_bound_is_named_and_a_discount_or_horizon_bounds_it() -
         exact.optimal_values(mdp)
     assert exact.optimal_values(mdp, gamma=0.5).state == pytest.approx([1.0])
     assert exact.optimal_values(mdp, horizon=7).state[-1] == pytest.approx([3.5])
-
-
-@pytest.mark.parametrize(
-    ("given_probabilities", "message"),
-    [
-        (lambda prefixes: np.ones((len(prefixes), 3)), "probabilities of 10 tokens for each of 1 prefixes; got shape"),
-        (lambda prefixes: np.zeros((len(prefixes), 10)), "some move more than 0"),
-        (lambda prefixes: np.full((len(prefixes), 10), np.nan), "finite probabilities"),
-        (lambda prefixes: np.full((len(prefixes), 10), -1.0), "of at least 0"),
-    ],
-)
-def test_a_prefix_policy_that_is_none_is_named(given_probabilities: Any, message: str) -> None:
-    env = gymnasium.make("rlvr/Maze-v0")
-    assert isinstance(env, TokenEnv)
-    with pytest.raises(InvalidArgumentError, match=message):
-        every_episode(env.streams, 0, given_probabilities)
