@@ -187,12 +187,10 @@ class _Search(Generic[Value]):
                 return Found(value, mark.form, other)
             mark, value, end = later, other, later.end
         if correction := correction_after(self._text[end:], mark.rest if end == mark.end else ""):
-            stated, result = value_alone(correction.text), last_result(correction.text)
-            if corrected := self._different((stated,), value):
+            alone, result = value_alone(correction.text), last_result(correction.text)
+            if corrected := self._different((alone,), value):
                 return Found(corrected, mark.form)
-            if not self._same_as(stated or result, value) and (
-                correction.retracts or self._different((result,), value)
-            ):
+            if not self._same_as(alone or result, value) and (correction.retracts or self._different((result,), value)):
                 return Found(None, "an answer that is taken back")
         offered = [alternative_after(self._text, mark)]
         if mark.form == "phrase":
