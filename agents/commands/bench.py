@@ -108,8 +108,8 @@ class Bench:
         _check_complete(entrants, out)
         evaluations = list(self._evaluations(suite, entrants, out))
         lines = [] if suite.train is None else list(_training_lines(suite.train, out))
-        self._check_models(lines, [one for _, _, one in evaluations])
         trainings = [_training(agent, line) for agent, line in lines]
+        self._check_models([one for _, _, one in evaluations])
         for training in trainings:
             training.run(console)
         decisions = {}
@@ -158,12 +158,8 @@ class Bench:
                 entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
             )
 
-    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]], evaluations: Sequence[Evaluate]) -> None:
-        """Before torch loads, check the trainings and, on every environment, the models that are not trained here."""
-        from agents.commands.train import AGENT_COMMANDS
-
-        for agent, line in lines:
-            check_before_loading(AGENT_COMMANDS.preview(agent), line, f"rlvr train {agent}")
+    def _check_models(self, evaluations: Sequence[Evaluate]) -> None:
+        """Before torch loads, check the models that are not trained here on every environment."""
         if self.engine == "openai":
             return
         check_engine(self.engine, self.engine_args)
@@ -316,10 +312,12 @@ def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list
 
 
 def _training(agent: str, line: Sequence[str]) -> Any:
-    """The command of a training, parsed as by `rlvr train`."""
+    """The command of a training, parsed and checked as by `rlvr train`."""
     from agents.commands.train import AGENT_COMMANDS
 
-    return parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
+    command = parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
+    check_before_loading(command, line)
+    return command
 
 
 def _words(name: str, value: object) -> list[str]:

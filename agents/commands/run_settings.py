@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, Protocol, cast
 
 from agents.commands.common import (
     folder_name,
-    literal,
     redacted_pairs,
 )
 from agents.runs.files.json_files import differences, plain
@@ -59,8 +57,8 @@ _ARGUMENTS = ("env_args", "verifier_args", "engine_args")
 """Options whose values are name=value pairs, which may contain secrets."""
 
 
-def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: str, environment: str) -> None:
-    """Check that a run can be started, or resumed, in its folder.
+def check_run_folder(options: RunOptions, config: object, agent: str, environment: str) -> None:
+    """Check that a run can be started, or resumed with the settings `config`, in its folder.
 
     Raises:
         RLVRError: If it can't be started or resumed.
@@ -72,7 +70,9 @@ def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: st
         check_free(folder)
         return
     started = read_config(folder)
-    check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
+    check_same(
+        folder, {"agent": agent, **plain_options(options), "config": _chosen(plain(config), started.get("config"))}
+    )
 
 
 def resumes(options: RunOptions, folder: Path) -> bool:
@@ -85,28 +85,11 @@ def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
     return options.run_folder or Path("runs") / f"{agent}-{folder_name(environment)}"
 
 
-def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
-    """The recorded settings of a run, updated with the settings that were typed; lists stay as they are."""
-    if not isinstance(recorded, Mapping):
-        return recorded
-    changed: dict[str, Any] = {}
-    for name, value in recorded.items():
-        text = settings.get(name, "False" if isinstance(value, bool) and f"no_{name}" in settings else "None")
-        scalar = value is None or isinstance(value, bool | int | float | str)
-        changed[name] = _typed_over(value, text) if scalar else _with(value, settings)
-    return changed
-
-
-def _typed_over(recorded: Any, text: str) -> Any:
-    """The value of a setting that was typed, or the recorded value if both mean the same; None means the recorded value."""
-    if text == "" and isinstance(recorded, bool):
-        text = "True"
-    value = literal(text)
-    readings = [text, value]
-    with contextlib.suppress(ValueError):
-        readings.append(float(text))
-    same = text in ("", "None") or any(plain(reading) == recorded for reading in readings)
-    return recorded if same else plain(value)
+def _chosen(config: Any, recorded: Any) -> Any:
+    """Settings with the recorded value in place of None, since a model that is not loaded yet may choose it."""
+    if isinstance(config, Mapping) and isinstance(recorded, Mapping):
+        return {name: _chosen(value, recorded.get(name)) for name, value in config.items()}
+    return recorded if config is None else config
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:

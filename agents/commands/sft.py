@@ -6,14 +6,15 @@ import dataclasses
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
 import rlvr_envs
 from agents import learn, policies
-from agents.commands.common import env_arguments, on_device, say_prompt, say_stops
-from agents.commands.options import SFTOptions
+from agents.commands.before_loading import check_policy
+from agents.commands.common import DEVICE, env_arguments, on_device, say_prompt, say_stops
 from agents.commands.policies import policy_for, say_device
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.console.counting import counted
@@ -22,19 +23,49 @@ from agents.experiments.supervised import SupervisedConfig, supervised_learner, 
 from agents.interrupts import interrupts_deferred, sigterm_interrupts
 from agents.policies.transformers.config import PolicyConfig
 from agents.runs.files.outputs import check_new_folder, whole_folder
+from agents.settings.choices import SaveDtype
 from agents.settings.learning_rate import describe_choice
 from verifiers import CheckpointError, InvalidArgumentError
+from verifiers.devices import check_device_name
 
 _NAME = "sft"
 """The name that the checkpoint of an interrupted training has in place of an agent's name."""
 
 
 @dataclass(frozen=True)
-class SFT(SFTOptions):
+class SFT:
     """Fine-tune a model on a data set's gold completions: a supervised warm start for reinforcement learning."""
 
+    env: str
+    """Environment, such as Addition, rlvr/GSM8K-v0, or your own, such as my_envs:MyEnv."""
+    out: Path
+    """Folder for the model, which `rlvr train --model` and `rlvr eval --model` can read."""
+    model: str = "tiny"
+    """Folder, GGUF file or Hugging Face name of the model; "tiny" creates a small transformer with random weights."""
+    split: str = "train"
+    """Split of the data set to learn from."""
+    env_args: tuple[str, ...] = ()
+    """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
+    resume: bool = False
+    """Continue the interrupted training in the folder --out. The other options must be the same."""
+    device: str = DEVICE
+    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
+    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    save_dtype: SaveDtype = "source"
+    """Type of the saved weights: source (the type in --model), float32, bfloat16 or float16."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)
     """Settings of supervised learning."""
+
+    def check(self) -> None:
+        """Refuse invalid options, as far as they can be checked before torch loads.
+
+        Raises:
+            RLVRError: If an option is invalid.
+        """
+        check_device_name(self.device)
+        if not self.resume:
+            check_new_folder(self.out)
+        check_policy(self.model, self.env, env_arguments(self.env_args), {"split": self.split}, acts=False)
 
     @on_device
     def run(self, console: Console) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,7 +31,7 @@ from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
 from agents.runs.held_out import StopWhen
 from agents.runs.loggers import check_loggers
-from agents.settings.agent import no_effect
+from agents.settings.agent import AgentConfig, no_effect
 from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
 from verifiers import AtLeast, InvalidArgumentError, RLVRError, check_spec, unknown_argument
 from verifiers.devices import check_device_name
@@ -272,12 +272,12 @@ def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any
     return with_token_info(env) if shows_vectors(env) else None
 
 
-def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
+def check_training(options: TrainOptions, config: AgentConfig, *, agent: str) -> None:
     """Refuse an invalid training run, as far as it can be checked before torch loads.
 
     Args:
         options: The options that all agents share.
-        settings: The agent's settings that were typed, as text.
+        config: The agent's settings.
         agent: Name of the agent.
 
     Raises:
@@ -287,7 +287,7 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     name = rlvr_envs.environment_id(options.env)
     if options.eval_every is not None:
         options.eval_names()
-    check_run_folder(options, settings, agent, name)
+    check_run_folder(options, config, agent, name)
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
     if options.gold_verifier not in (None, rlvr_envs.OWN_VERIFIER):
@@ -298,7 +298,7 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     check_engine(options.engine, options.engine_args)
     check_lora(options.lora_rank)
     # An agent that learns from a file does not play episodes, and the engine vLLM has its own context.
-    acts = "pairs" not in settings and options.engine == "torch"
+    acts = getattr(config, "pairs", None) is None and options.engine == "torch"
     check_policy(options.model, name, arguments, {"split": options.split}, acts=acts)
 
 
