@@ -105,7 +105,7 @@ class AuditVerifier:
             write_json(self.json, report.to_dict())
         if self.card is not None:
             write_card(report, self.card)
-        console.print(str(report), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(report))
         return 0 if report.clean else 1
 
     def _problems(self) -> rlvr_envs.Dataset | None:

@@ -131,8 +131,8 @@ class Bench:
         (out / f"{LEADERBOARD}.md").write_text(text, encoding="utf-8")
         (out / f"{LEADERBOARD}.html").write_text(leaderboard_page(board), encoding="utf-8")
         write_json(out / f"{LEADERBOARD}.json", {"suite": suite.name, "models": models, **board.summary()})
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-        console.print(f"written to {out / LEADERBOARD}.md, .html and .json", markup=False, soft_wrap=True)
+        console.print(text)
+        console.print(f"written to {out / LEADERBOARD}.md, .html and .json")
         return max(codes)
 
     def _decide(self, console: Console, evaluations: Mapping[str, Evaluate], out: Path) -> list[PairDecision]:
@@ -154,9 +154,7 @@ class Bench:
             dataset = load_problems(first.env, first.split, _data_arguments(first.env, env_arguments(first.env_args)))
             _, clusters = dataset_order(dataset, rules.order_seed, self.clusters)
             drawing = Drawing(clusters, first.problems or len(clusters), self.num_envs, self.budget)
-            return draw_until_decided(
-                entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
-            )
+            return draw_until_decided(entrants, drawing, rules, lambda said: console.print(said))
 
     def _check_models(self, evaluations: Sequence[Evaluate]) -> None:
         """Before torch loads, check the models that are not trained here on every environment."""

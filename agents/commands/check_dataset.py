@@ -67,7 +67,7 @@ class CheckDataset:
         if "," in self.name:
             names, codes = self.name.split(","), list[int]()
             for name in names:
-                console.print(name, markup=False)
+                console.print(name)
                 codes.append(replace(self, name=name, args=pairs_of_part(self.args, name, names)).run(console))
             return max(codes)
         task = rlvr_envs.environment_class(self.name).task
@@ -86,7 +86,7 @@ class CheckDataset:
                 if self.split is not None:
                     raise
                 missing = error
-                console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})", markup=False)
+                console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})")
                 continue
             results.append(self._check(console, split, dataset, make_verifier(task, spec, dataset)))
         if not results and missing is not None:
@@ -128,32 +128,24 @@ class CheckDataset:
                         faults[_of_any(problem, fault)].append((problem.id, fault))
                 advance(start + len(problems))
         for alike in faults.values():
-            console.print(f"{_named([name for name, _ in alike])}: {alike[0][1]}", markup=False, soft_wrap=True)
+            console.print(f"{_named([name for name, _ in alike])}: {alike[0][1]}")
         passed, judged = outcomes[str(Outcome.CORRECT)], outcomes.total()
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
         if judged or not read:
-            console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
+            console.print(f"{split}: {passed} of {judged} gold completions pass{others}")
         if read:
             console.print(
-                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference",
-                markup=False,
-                soft_wrap=True,
+                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference"
             )
         if contracts:
             shares = " and ".join(f"{number} {contract}" for contract, number in sorted(contracts.items()))
-            console.print(f"{split}: {shares}, as {self.out} says", markup=False, soft_wrap=True)
+            console.print(f"{split}: {shares}, as {self.out} says")
         if unsupported:
-            console.print(
-                f"{split}: the verifier does not support the tests of {_named(unsupported)}",
-                markup=False,
-                soft_wrap=True,
-            )
+            console.print(f"{split}: the verifier does not support the tests of {_named(unsupported)}")
         if len(asked) < count:
             console.print(
                 f"{split}: {counted(count, 'problem')}{distinct_note(count, len(asked))}: those with equal prompts are one "
-                "cluster in every interval",
-                markup=False,
-                soft_wrap=True,
+                "cluster in every interval"
             )
         return passed == judged and all(read)
 

@@ -68,7 +68,7 @@ def say_stops(console: Console, env: object) -> None:
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
         shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
-        console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)
+        console.print(f"turns end with {' or '.join(reversed(shown))}")
 
 
 VerifierChoice = tuple[str, dict[str, Any]]
@@ -346,7 +346,7 @@ def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> N
         how = "without the model's chat template; prompt=auto uses it"
     else:
         return
-    console.print(f"prompt: {render.prompt.name}, {how}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"prompt: {render.prompt.name}, {how}")
 
 
 _PLAIN = "User: ... Assistant:"
@@ -372,4 +372,4 @@ def shown_warnings(*, quiet: bool = False) -> Iterator[None]:
 
 def print_warning(message: object) -> None:
     """Print a warning in one line on standard error."""
-    TerminalConsole(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+    TerminalConsole(stderr=True).print(f"warning: {message}")

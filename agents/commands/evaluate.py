@@ -131,9 +131,7 @@ class Evaluate(EvaluateOptions):
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
                         f"the samples so far are in {out}; continue with the same command and --out {resumed_as or out} "
-                        "--resume",
-                        markup=False,
-                        soft_wrap=True,
+                        "--resume"
                     )
                 raise
 

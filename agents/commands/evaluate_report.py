@@ -52,7 +52,7 @@ def report(
             "--resume repeats these samples"
         )
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(line)
     if result.warning is not None:
         print_warning(result.warning)
     if result.oracle:

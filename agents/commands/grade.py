@@ -117,25 +117,19 @@ class Grade:
                 rows, problems, samples, pass_at=self.pass_at, maj_at=self.maj_at, votes=votes
             )
             record.finish(result.summary())
-        console.print(
-            f"{name} {self.split}, completions of {self.file}, verifier {spec[0]}", markup=False, soft_wrap=True
-        )
+        console.print(f"{name} {self.split}, completions of {self.file}, verifier {spec[0]}")
         if any(completion.by_position for completion in completions):
             unread = dict.fromkeys(column for completion in completions for column in completion.unread)
             console.print(
                 "no column names problems (problem_id, id or problem): row n answers problem n"
-                + (f"; not read: {', '.join(unread)}" if unread else ""),
-                markup=False,
-                soft_wrap=True,
+                + (f"; not read: {', '.join(unread)}" if unread else "")
             )
         if problems < len(dataset):
-            console.print(
-                f"completions for {problems} of {len(dataset)} problems: the others are left out", markup=False
-            )
-        console.print(f"score {result}", markup=False, soft_wrap=True)
+            console.print(f"completions for {problems} of {len(dataset)} problems: the others are left out")
+        console.print(f"score {result}")
         for estimate in (*result.pass_at, *result.maj_at):
-            console.print(str(estimate), markup=False)
+            console.print(str(estimate))
         if result.warning is not None:
             print_warning(result.warning)
-        console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
+        console.print(f"outcomes {result.outcomes}; written to {out}")
         return 1 if result.has_failed(self.max_error_share) else 0

@@ -236,11 +236,11 @@ def _print_choices(usage: str, choices: Mapping[str, str]) -> None:
     from rich.table import Table
 
     console = TerminalConsole()
-    console.print(f"{usage}\n", highlight=False, markup=False)
+    console.print(f"{usage}\n")
     table = Table.grid(padding=(0, 3))
     for name, summary in choices.items():
         table.add_row(f"  {name}", summary)
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 # Errors
@@ -253,8 +253,8 @@ def _report(error: BaseException, message: str | None, code: int, *, label: str 
         message = processes.reported_here(message)
     if message is not None:
         console = TerminalConsole(stderr=True)
-        console.print(label, style="red", end="", highlight=False)
-        console.print(in_one_line(message), soft_wrap=True, highlight=False, markup=False)
+        console.print(label, style="red", end="")
+        console.print(in_one_line(message))
     return code
 
 

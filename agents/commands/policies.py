@@ -53,9 +53,7 @@ def policy_for(
 def say_device(console: Console, device: torch.device) -> None:
     """Print where a model is, unless it is on the CPU."""
     if device.type != "cpu":
-        console.print(
-            f"computing on {describe_device(device)}; set --device to change it", markup=False, soft_wrap=True
-        )
+        console.print(f"computing on {describe_device(device)}; set --device to change it")
 
 
 def sampler_for(

@@ -77,8 +77,6 @@ class RLHF:
             run_rlhf(task, self.config, self.out, console, policy, env.streams)
         console.print(
             f"everything is in {self.out}; rlvr plot {self.out / 'rlhf'} --metric reward gold_reward --against kl draws what "
-            "the reward model's score is worth",
-            markup=False,
-            soft_wrap=True,
+            "the reward model's score is worth"
         )
         return 0

@@ -14,8 +14,8 @@ from agents.runs.files.json_files import to_json
 
 def print_section(console: Console, title: str, content: Text | str) -> None:
     """Print a bold title and its content."""
-    console.print(Text(f"── {printable(title)} ──", style="bold"), soft_wrap=True)
-    console.print(content if isinstance(content, Text) else Text(printable(content)), soft_wrap=True)
+    console.print(Text(f"── {printable(title)} ──", style="bold"))
+    console.print(content if isinstance(content, Text) else Text(printable(content)))
 
 
 def messages_text(prompt: Any) -> str:

@@ -61,7 +61,7 @@ def served(
     app = make_app(secret)
 
     def ready(address: str) -> None:
-        console.print(f"serving {name} at {address}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"serving {name} at {address}")
 
     with sigterm_interrupts(), listen(host, port) as listener:
         serve(app, listener, ready)

@@ -89,7 +89,7 @@ class SFT:
         say_device(console, policy.device)
         say_prompt(console, env)
         say_stops(console, env)
-        console.print(self._choices(config, policy.model), markup=False, soft_wrap=True)
+        console.print(self._choices(config, policy.model))
         learner = supervised_learner(policy, config)
         say_disk(console, learn.checkpoint_size(policy, learner), 0, self.out.parent)
         settings = self._settings(config)
@@ -110,7 +110,7 @@ class SFT:
             if done == config.steps:
                 self._finish(policy, env.streams.rules.tokenizer)
                 said = f"{counted(done, 'step')}, last loss {last:.3f} nats per token; the model is in {self.out}"
-                console.print(said, markup=False, soft_wrap=True)
+                console.print(said)
                 say_saved(console, self.out, evaluation_command(self.out, env, self.env, env_args=self.env_args))
             elif done > before:  # even after an interrupt, so that progress is not lost
                 with interrupts_deferred():
@@ -121,7 +121,7 @@ class SFT:
                     f"stopped after {done} of {config.steps} steps, last loss {last:.3f} nats per token; the model so far is "
                     f"in {self.out}; continue with the same command and --resume"
                 )
-                console.print(said, markup=False, soft_wrap=True)
+                console.print(said)
         return 0
 
     def _finish(self, policy: policies.CausalLMPolicy, tokenizer: rlvr_envs.Tokenizer) -> None:

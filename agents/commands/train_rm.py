@@ -79,9 +79,7 @@ class TrainRM:
         total = preferences.num_steps(len(train), config)
         rate = describe_choice(config.learner.learning_rate, reward_model.model)
         console.print(
-            f"{len(train)} pairs to learn from, {len(test)} held out; {config.epochs} epochs, {total} steps, {rate}",
-            markup=False,
-            soft_wrap=True,
+            f"{len(train)} pairs to learn from, {len(test)} held out; {config.epochs} epochs, {total} steps, {rate}"
         )
         with sigterm_interrupts(), progress("reward model", total) as advance:
             preferences.train_reward_model(
@@ -103,9 +101,9 @@ class TrainRM:
                 },
             )
         console.print(_reliability(report))
-        console.print(f"{report}; the reward model is in {self.out}", markup=False, soft_wrap=True)
+        console.print(f"{report}; the reward model is in {self.out}")
         use = shlex.join(["rlvr", "train", "ppo", "--env", "ENVIRONMENT", "--reward-model", str(self.out)])
-        console.print(f"{describe_model(self.out)}; train on it: {use}", markup=False, soft_wrap=True)
+        console.print(f"{describe_model(self.out)}; train on it: {use}")
         return 0
 
 

@@ -55,9 +55,9 @@ class Verify:
                 f"the verifier {self.verifier!r} does not accept these arguments: {error}"
             ) from error
         verdict = self._verdict(verifier)
-        console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
-        console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
-        console.print(printable(to_json(verdict.detail, indent=2)), markup=False)
+        console.print(f"{verdict.outcome} (score {verdict.score:g})")
+        console.print(f"answer: {verdict.answer!r}")
+        console.print(printable(to_json(verdict.detail, indent=2)))
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1

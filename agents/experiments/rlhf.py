@@ -151,13 +151,13 @@ def run_rlhf(
     start = folder / "start"
     warm_start(config, start, policy, streams)
     pairs = sample_pairs(task, config, start, folder / "pairs.jsonl")
-    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}", markup=False, soft_wrap=True)
+    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}")
     reports = [
         fit_reward_model(folder / "pairs.jsonl", start, folder / f"reward-model-{1 + member}", config, member)
         for member in range(config.members)
     ]
     for report in reports:
-        console.print(f"reward model: {report}", markup=False, soft_wrap=True)
+        console.print(f"reward model: {report}")
     folders = [folder / f"reward-model-{1 + member}" for member in range(config.members)]
     rewards = {"rlhf": task.proxy(reward_of(folders)), "rlvr": None}
     accuracy = {"start": score(task, config, start)}

@@ -40,7 +40,7 @@ def play_numbers(
     print_section(console, f"{info.get('problem_id') or type(env.unwrapped).__name__}, {facts}", "")
     total, regret, steps, over, truncated = 0.0, 0.0, 0, False, False
     while not over:
-        console.print(f"{steps:5}  {described(env, observation)}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{steps:5}  {described(env, observation)}")
         chosen = choose(observation)
         if chosen is None:
             console.print(f"left after {counted(steps, 'action')}")
@@ -50,7 +50,7 @@ def play_numbers(
         total, steps, over = total + float(reward), steps + 1, terminated or truncated
         regret += info.get("regret", 0.0)
         text = f"       action {label(env, action)}{note}, reward {float(reward):g}"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(text)
     end = "truncated" if truncated else "terminated"
     lost = f", regret {regret:g}" if "regret" in info else ""
     print_section(console, f"{end} after {counted(steps, 'action')}", f"return {total:g}{lost}")
@@ -104,7 +104,7 @@ def person(env: gymnasium.Env[Any, Any], console: Console) -> Chooser:
         while (line := read_line()) is not None:
             if line.strip().isdecimal() and first <= int(line) < first + count:
                 return int(line) - first, ""
-            console.print(f"type the number of an action, from {first} to {first + count - 1}", highlight=False)
+            console.print(f"type the number of an action, from {first} to {first + count - 1}")
         return None
 
     return choose

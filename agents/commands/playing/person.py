@@ -88,7 +88,7 @@ class TokenPlayer:
         self._waiting: deque[int] = deque()
         if sys.stdin.isatty():
             said = "Type text or #ID for a token; an empty line is the end token, and Ctrl-D leaves the episode."
-            console.print(said, style="dim", markup=False)
+            console.print(said, style="dim")
 
     def begin_turn(self) -> None:
         """Drop the tokens that were typed beyond the end of the preceding turn, and say so."""
@@ -138,7 +138,7 @@ class TokenPlayer:
             self._say(f"legal: {legal_tokens(self._env.tokenizer, action_mask)}")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        self._console.print(text)
 
 
 def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
