@@ -78,9 +78,6 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
     Args:
         model: The model's folder, or its name on the hub; None for no model.
         arguments: Arguments of the verifier; if they name a server, the model is on that server.
-
-    Raises:
-        InvalidArgumentError: If the model does not exist.
     """
     if model is not None and arguments.get("server") is None:
         if gguf_file(model) is not None:
@@ -92,11 +89,7 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
 
 
 def check_lora(rank: int | None) -> None:
-    """Check that LoRA is installed if it is used.
-
-    Raises:
-        MissingDependencyError: If it is used but not installed.
-    """
+    """Check that LoRA is installed if it is used."""
     if rank is not None and importlib.util.find_spec("peft") is None:
         raise missing_dependency("peft", "lora", "LoRA")
 

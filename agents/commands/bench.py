@@ -259,11 +259,7 @@ def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; if it draws them, the suite gives the number.
-
-    Raises:
-        InvalidArgumentError: If the suite does not give the number.
-    """
+    """The number of problems of an environment without tokens; if it draws them, the suite gives the number."""
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:
@@ -284,11 +280,7 @@ def _run_folder(out: Path, agent: str, seed: int) -> Path:
 
 
 def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list[str]]]:
-    """The agents to train, each with the options that would follow its name in `rlvr train`.
-
-    Raises:
-        InvalidArgumentError: If the suite contains an option that `rlvr bench` sets itself.
-    """
+    """The agents to train, each with the options that would follow its name in `rlvr train`."""
     for agent in train.agents:
         for seed in train.seeds:
             folder = _run_folder(out, agent, seed)

@@ -30,11 +30,7 @@ Env = TypeVar("Env", bound="rlvr_envs.TaskEnv | rlvr_envs.TokenVectorEnv")
 
 
 def check_is_saved(model: str) -> None:
-    """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
-
-    Raises:
-        InvalidArgumentError: If the model has this name, and no folder has it.
-    """
+    """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model."""
     if model == "tiny" and not Path(model).exists():
         raise InvalidArgumentError(
             'the "tiny" model of rlvr train and rlvr sft is untrained: name a model that one of them saved, such as '
@@ -107,9 +103,6 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     """Read `name=value` pairs; a value that is a Python literal is evaluated, any other value is text.
 
     A text `env:NAME`, even inside a literal, is replaced by the value of that environment variable: see `verifiers.secret`.
-
-    Raises:
-        InvalidArgumentError: If a pair has no `=`, a name occurs twice, or there is no such variable.
     """
     arguments: dict[str, Any] = {}
     for pair in pairs:
@@ -148,9 +141,6 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
         verifier: A name, or module:attribute.
         pairs: The verifier's arguments, each as name=value.
         reward_model: The folder or hub name of a reward model to use as the verifier.
-
-    Raises:
-        InvalidArgumentError: If there are two verifiers, or arguments without a verifier.
     """
     if verifier is not None and reward_model is not None:
         raise InvalidArgumentError(
@@ -167,12 +157,7 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
 
 
 def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> EndpointConfig:
-    """The settings of an endpoint, from the command's own options and from `name=value` arguments of the engine.
-
-    Raises:
-        UnknownArgumentError: If there is no such setting.
-        InvalidArgumentError: If a setting is given in both ways, or has an invalid value.
-    """
+    """The settings of an endpoint, from the command's own options and from `name=value` arguments of the engine."""
     from agents.settings.endpoint import EndpointConfig
 
     names = [setting.name for setting in dataclasses.fields(EndpointConfig)]
@@ -250,11 +235,7 @@ DISABLED = AutoresetMode.DISABLED
 
 
 def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build one user-defined environment.
-
-    Raises:
-        InvalidArgumentError: If `make` does not accept the arguments, or does not return a Gymnasium environment.
-    """
+    """Build one user-defined environment."""
     try:
         inspect.signature(make).bind(**arguments)
     except TypeError as error:
@@ -284,11 +265,7 @@ def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> di
 
 
 def check_reserved(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments of an environment that commands set themselves.
-
-    Raises:
-        InvalidArgumentError: If there is such an argument.
-    """
+    """Refuse arguments of an environment that commands set themselves."""
     taken = arguments.keys() & {"num_envs", "copy"}
     if taken:
         raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")

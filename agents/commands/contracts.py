@@ -37,9 +37,6 @@ def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[Co
     Args:
         verifier: The verifier that judges the gold completions.
         problems: Problems with a gold completion.
-
-    Raises:
-        InvalidArgumentError: If the problems are not judged by tests.
     """
     if not isinstance(verifier, UnitTestVerifier):
         raise InvalidArgumentError(

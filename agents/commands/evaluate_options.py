@@ -115,11 +115,7 @@ class EvaluateOptions:
 
 
 def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
-    """The agent to evaluate; None if it is a language model.
-
-    Raises:
-        InvalidArgumentError: If an option is given that needs a language model.
-    """
+    """The agent to evaluate; None if it is a language model."""
     saved = SavedAgent.find(options.model) if options.engine == "torch" else None
     if saved is None:
         return None
@@ -136,11 +132,7 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, except its model and a user's verifier.
-
-    Raises:
-        InvalidArgumentError: If an option can't be used; the message names the environment.
-    """
+    """Check the options of an evaluation of one environment, except its model and a user's verifier."""
     arguments, name = env_arguments(options.env_args), options.env
     saved = saved_agent(options)
     try:

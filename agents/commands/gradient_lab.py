@@ -320,11 +320,7 @@ class GradientLabCommand:
 
 
 def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
-    """A lab of all completions of an environment's problem under `small_policy`.
-
-    Raises:
-        InvalidArgumentError: If there is no such problem, or the problem has too many completions.
-    """
+    """A lab of all completions of an environment's problem under `small_policy`."""
     if not 0 <= problem < len(env.streams.dataset):
         raise InvalidArgumentError(f"the environment has problems 0 to {len(env.streams.dataset) - 1}, got {problem}")
     _, info = env.reset(options={"problems": np.full(env.num_envs, problem)})

@@ -69,9 +69,6 @@ def sampler_for(
         env: The environment.
         engine: The engine that samples.
         pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
-
-    Raises:
-        InvalidArgumentError: If the engine takes no arguments, or the environment does not expose its rules.
     """
     check_engine(engine, pairs)
     if engine == "torch":

@@ -29,22 +29,14 @@ def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) ->
 
 
 def check_data_arguments(task: rlvr_envs.TaskSpec, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that a task's data set does not take.
-
-    Raises:
-        UnknownNameError: If there is such an argument.
-    """
+    """Refuse arguments that a task's data set does not take."""
     for argument in arguments:
         if argument not in task.data_options:
             raise unknown_name("data argument", argument, task.data_options)
 
 
 def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
-    """Build the verifier that judged a recorded evaluation.
-
-    Raises:
-        DataError: If the record does not name the verifier.
-    """
+    """Build the verifier that judged a recorded evaluation."""
     record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
         raise DataError(f"the record names no verifier that can be built again, but {record!r}")

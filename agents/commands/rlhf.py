@@ -43,11 +43,7 @@ class RLHF:
     """Settings of the pipeline."""
 
     def check(self) -> None:
-        """Refuse invalid options, as far as they can be checked before torch loads.
-
-        Raises:
-            RLVRError: If an option is invalid.
-        """
+        """Refuse invalid options, as far as they can be checked before torch loads."""
         check_device_name(self.device)
         check_new_folder(self.out)
         preferences = verifier_spec(self.verifier, self.verifier_args, None)

@@ -101,12 +101,7 @@ def plain_options(options: RunOptions) -> dict[str, Any]:
 
 
 def check_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """Check that a run is resumed with the same settings.
-
-    Raises:
-        CheckpointError: If there is no run to resume, or its settings can't be read.
-        InvalidArgumentError: If settings differ; the message names them.
-    """
+    """Check that a run is resumed with the same settings."""
     started = read_config(folder)
     for name in ("agent", "env"):  # if these differ, so do all other settings
         if name in started and started[name] != record[name]:

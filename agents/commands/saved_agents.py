@@ -126,9 +126,6 @@ def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium
         name: As for `rlvr_envs.state_environment`.
         split: Split of the data set, for an environment with numbered states.
         arguments: Arguments of the environment.
-
-    Raises:
-        InvalidArgumentError: If the environment has only a form with tokens.
     """
     make = rlvr_envs.state_environment(name)
     own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
@@ -144,11 +141,7 @@ def vectorized(makers: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> Vecto
 
 
 def check_table_temperature(temperature: float) -> None:
-    """Refuse a temperature that a table can't be played at.
-
-    Raises:
-        InvalidArgumentError: If the temperature is neither 0 nor 1.
-    """
+    """Refuse a temperature that a table can't be played at."""
     if temperature not in (0, 1):
         raise InvalidArgumentError(
             f"a table has no temperature: 0 plays the best actions, and 1 explores as in training; got {temperature:g}"

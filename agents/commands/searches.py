@@ -21,10 +21,6 @@ def search_for(name: str | None, pairs: Sequence[str], guide: str | None, guide_
         pairs: Settings of the search, each as name=value.
         guide: The name of a guide, or of a verifier.
         guide_pairs: Arguments of the verifier, each as name=value.
-
-    Raises:
-        UnknownArgumentError: If the search has no such setting.
-        InvalidArgumentError: If a guide is needed but missing, or given but not used, or a setting is missing or out of range.
     """
     if name is None:
         return None

@@ -43,10 +43,6 @@ def served(
 
     Returns:
         The exit code.
-
-    Raises:
-        InvalidArgumentError: If an address that can be reached from elsewhere has no token, or the token is not a secret.
-        MissingDependencyError: If FastAPI or uvicorn is not installed.
     """
     secret = _token(token)
     try:

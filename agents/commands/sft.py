@@ -57,11 +57,7 @@ class SFT:
     """Settings of supervised learning."""
 
     def check(self) -> None:
-        """Refuse invalid options, as far as they can be checked before torch loads.
-
-        Raises:
-            RLVRError: If an option is invalid.
-        """
+        """Refuse invalid options, as far as they can be checked before torch loads."""
         check_device_name(self.device)
         if not self.resume:
             check_new_folder(self.out)
@@ -137,11 +133,7 @@ class SFT:
         return own | {name: repr(value) for name, value in dataclasses.asdict(config).items()}
 
     def _restore(self, learner: learn.Learner, settings: Mapping[str, str]) -> None:
-        """Load the weights and the state of an interrupted training.
-
-        Raises:
-            CheckpointError: If the folder holds no interrupted training, or the settings of that training differ.
-        """
+        """Load the weights and the state of an interrupted training."""
         state = learn.load_checkpoint(self.out, learner.policy.model, agent=_NAME, components={})
         for name, value in settings.items():
             if state["settings"].get(name) != value:

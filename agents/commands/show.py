@@ -135,11 +135,7 @@ def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
 
 
 def _tokens(row: RecordLine, column: str) -> tuple[list[str], list[float]]:
-    """The texts and values of a row's tokens; values that are not finite are recorded as text.
-
-    Raises:
-        DataError: If the texts and values do not fit together.
-    """
+    """The texts and values of a row's tokens; values that are not finite are recorded as text."""
     texts, values = row["token_texts"], row[column]
     try:
         numbers = [float(value) for value in values]

@@ -49,11 +49,7 @@ class TabularOptions:
 
 
 def check_tabular(options: TabularOptions, config: TabularConfig, *, agent: str) -> None:
-    """Refuse an invalid training run, as far as it can be checked before torch loads; see `check_training`.
-
-    Raises:
-        RLVRError: If an option is invalid.
-    """
+    """Refuse an invalid training run, as far as it can be checked before torch loads; see `check_training`."""
     name = rlvr_envs.environment_id(options.env)
     check_run_folder(options, config, agent, name)
     make_one(name, rlvr_envs.state_environment(name), env_arguments(options.env_args)).close()

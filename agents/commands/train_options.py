@@ -279,9 +279,6 @@ def check_training(options: TrainOptions, config: AgentConfig, *, agent: str) ->
         options: The options that all agents share.
         config: The agent's settings.
         agent: Name of the agent.
-
-    Raises:
-        RLVRError: If an option is invalid.
     """
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)

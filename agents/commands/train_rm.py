@@ -55,11 +55,7 @@ class TrainRM:
     """Settings of the training."""
 
     def check(self) -> None:
-        """Refuse invalid options, as far as they can be checked before torch loads.
-
-        Raises:
-            RLVRError: If an option is invalid.
-        """
+        """Refuse invalid options, as far as they can be checked before torch loads."""
         check_device_name(self.device)
         check_new_folder(self.out)
         read_pairs(self.pairs, per_problem=self.per_problem)

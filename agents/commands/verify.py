@@ -63,11 +63,7 @@ class Verify:
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
 
     def _verdict(self, verifier: Verifier) -> Verdict:
-        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
-
-        Raises:
-            VerifierContractError: If the verifier takes the reference in neither form.
-        """
+        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text."""
         try:
             verdict = self._judged(verifier, self.reference)
         except VerifierContractError as contract:

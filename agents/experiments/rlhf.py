@@ -185,11 +185,7 @@ def warm_start(
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
-    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number.
-
-    Raises:
-        DataError: If no completion is preferred to another.
-    """
+    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number."""
     policy, tokenizer = policies.load_policy(start)
     env = task.vec("train", tokenizer, min(256, config.problems * config.samples), task.preferences)
     problems = min(config.problems, env.num_problems)

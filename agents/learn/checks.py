@@ -24,11 +24,7 @@ def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler
 
 
 def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
-    """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect.
-
-    Raises:
-        InvalidArgumentError: If any of these is found.
-    """
+    """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect."""
     check_members(policy)
     config, cls = algorithm.config, type(algorithm)
     wanted = get_type_hints(cls).get("config", AgentConfig)

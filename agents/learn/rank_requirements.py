@@ -10,11 +10,7 @@ from verifiers import InvalidArgumentError
 
 
 def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
-    """Check that an agent's weights can be divided among its ranks, if they are to be.
-
-    Raises:
-        InvalidArgumentError: If they can't.
-    """
+    """Check that an agent's weights can be divided among its ranks, if they are to be."""
     config = algorithm.config
     if ranks.sharding is None:
         return

@@ -133,11 +133,7 @@ class Shardable(Protocol):
 
 
 def check_members(policy: object) -> None:
-    """Check that an object has every member of `TrainablePolicy`.
-
-    Raises:
-        InvalidArgumentError: If some are missing; the message names them.
-    """
+    """Check that an object has every member of `TrainablePolicy`."""
     members = dict(inspect.getmembers(TrainablePolicy, lambda member: callable(member) or isinstance(member, property)))
     named = [name for name in members if not name.startswith("_")]
     missing = [name for name in sorted({*named, *TrainablePolicy.__annotations__}) if not hasattr(policy, name)]
@@ -150,11 +146,7 @@ def check_members(policy: object) -> None:
 
 
 def require_temperature(temperature: float) -> None:
-    """Check that a temperature is 0, for the likeliest token, or large enough to divide logits by it.
-
-    Raises:
-        InvalidArgumentError: If it is neither.
-    """
+    """Check that a temperature is 0, for the likeliest token, or large enough to divide logits by it."""
     if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
         raise InvalidArgumentError(
             f"temperature must be 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"

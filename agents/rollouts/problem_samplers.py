@@ -285,12 +285,7 @@ class DifficultySampler(LearnabilitySampler):
         self._recorded, self._env, self._rates = recorded, env, dict[int, _Seen]()
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Find the recorded problems among those of an environment.
-
-        Raises:
-            InvalidArgumentError: If the environment has none of the recorded problems, or one of them in several parts of a
-                mixture.
-        """
+        """Find the recorded problems among those of an environment."""
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
         parts: dict[str, set[str]] = {}
@@ -366,11 +361,7 @@ def make_problem_sampler(
 
 
 def require_indices(name: str, env: VectorEnv[Any, Any, Any]) -> None:
-    """Check that the problems of an environment can be chosen.
-
-    Raises:
-        InvalidArgumentError: If the environment draws problems itself.
-    """
+    """Check that the problems of an environment can be chosen."""
     if name != "uniform" and num_problems(env) is None:
         raise InvalidArgumentError(
             f"problem_sampler={name!r} chooses problems by their index, and {type(env.unwrapped).__name__} draws them itself: "

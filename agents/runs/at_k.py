@@ -60,11 +60,7 @@ class AtK:
 
 
 def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
-    """Refuse a k for which there will be too few samples, before any sample is drawn.
-
-    Raises:
-        InvalidArgumentError: If a k is less than 1 or more than the samples of each problem.
-    """
+    """Refuse a k for which there will be too few samples, before any sample is drawn."""
     for name, draws in (("pass", pass_at), ("maj", maj_at)):
         for k in draws:
             if not 1 <= k <= samples:
@@ -158,11 +154,7 @@ def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
 
 
 def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
-    """The verifier of an environment, if it can compare answers, which maj@k needs.
-
-    Raises:
-        InvalidArgumentError: If the verifier can't compare answers.
-    """
+    """The verifier of an environment, if it can compare answers, which maj@k needs."""
     if isinstance(verifier, AnswerVerifier):
         return verifier
     raise InvalidArgumentError(

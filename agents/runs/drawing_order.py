@@ -25,11 +25,7 @@ def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], see
 
 
 def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) -> tuple[list[int], list[Hashable]]:
-    """The indices of a data set's problems in drawing order, and their clusters in the same order.
-
-    Raises:
-        InvalidArgumentError: If two problems have the same id, or a problem does not have the column.
-    """
+    """The indices of a data set's problems in drawing order, and their clusters in the same order."""
     cluster = cluster_by(column)
     clusters: dict[str, Hashable] = {}
     indices: dict[str, int] = {}

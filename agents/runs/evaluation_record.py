@@ -160,11 +160,7 @@ class Sample:
 
     @classmethod
     def read(cls, line: object) -> Sample:
-        """Read a sample from a line of a record.
-
-        Raises:
-            DataError: If a field is missing or has another type.
-        """
+        """Read a sample from a line of a record."""
         added_later = {
             "unsupported": False,
             "applied": None,
@@ -264,11 +260,7 @@ def sample_line(
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion in a sample's line, with the earlier turns of an episode of several turns.
-
-    Raises:
-        DataError: If the line's dialogue is damaged.
-    """
+    """The completion in a sample's line, with the earlier turns of an episode of several turns."""
     text, dialogue = str(line["completion"]), line.get("dialogue")
     if dialogue is None:
         return text
@@ -455,11 +447,7 @@ def _now() -> str:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a record's manifest.
-
-    Raises:
-        DataError: If the file has another format, is damaged, or is not a manifest.
-    """
+    """Read a record's manifest."""
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
     form = manifest.get("format")

@@ -72,11 +72,7 @@ class HeldOutScore:
 
     @classmethod
     def read(cls, line: object) -> HeldOutScore:
-        """Read a line.
-
-        Raises:
-            DataError: If the line is not an evaluation.
-        """
+        """Read a line."""
         names = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(line, dict) or sorted(line) != sorted(names):
             raise DataError(f"not an evaluation with {', '.join(names)}: {line!r}")

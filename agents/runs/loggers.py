@@ -150,13 +150,7 @@ LOGGERS = {
 
 
 def check_loggers(loggers: Sequence[str | MetricLogger]) -> None:
-    """Check that loggers exist and are installed, before any work is done.
-
-    Raises:
-        UnknownNameError: If there is no logger of that name.
-        MissingDependencyError: If a logger's package is not installed; the message says how to install it.
-        InvalidArgumentError: If a logger is given twice, or has no methods `log` and `close`.
-    """
+    """Check that loggers exist and are installed, before any work is done."""
     for logger in loggers:
         if not isinstance(logger, str):
             if not callable(getattr(logger, "log", None)) or not callable(getattr(logger, "close", None)):

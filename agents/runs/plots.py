@@ -159,9 +159,6 @@ def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
     Args:
         curves: The curves, in the order in which to draw them.
         smooth: Number of steps of the running mean, up to and including the current step.
-
-    Raises:
-        InvalidArgumentError: If there are no curves, or `smooth` is less than 1.
     """
     if not curves:
         raise InvalidArgumentError("a plot needs at least one run, got none")

@@ -23,11 +23,7 @@ RecordLine = dict[str, Any]
 
 
 def check_named_once(folders: Sequence[Path]) -> None:
-    """Check that runs are different folders, so that no run counts twice.
-
-    Raises:
-        InvalidArgumentError: If a folder is named twice, even by different paths.
-    """
+    """Check that runs are different folders, so that no run counts twice."""
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
             raise InvalidArgumentError(f"a run is named twice: name different runs, and {folder} once")
@@ -186,9 +182,6 @@ def paired_scores(
 
     Returns:
         The problems for which every run has a number, in the first run's order, and the numbers f64[r p].
-
-    Raises:
-        DataError: If there is no such problem.
     """
     scores = [run.problem_scores() for run in runs] if scores is None else scores
     shared = [problem for problem in scores[0] if all(problem in other for other in scores[1:])]

@@ -281,11 +281,7 @@ class Run:
 
 
 def check_free(folder: Path) -> None:
-    """Check that a new run would not overwrite anything in a folder, which need not exist.
-
-    Raises:
-        InvalidArgumentError: If a run would overwrite something.
-    """
+    """Check that a new run would not overwrite anything in a folder, which need not exist."""
     metrics = folder / METRICS
     if step_checkpoints(folder) or (metrics.exists() and metrics.stat().st_size > 0):
         raise InvalidArgumentError(
@@ -299,12 +295,7 @@ def check_free(folder: Path) -> None:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read a run's `config.json`.
-
-    Raises:
-        MissingDataError: If the folder has no `config.json`.
-        CheckpointError: If the file can't be read.
-    """
+    """Read a run's `config.json`."""
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise MissingDataError(f"no run to resume at {folder}: expected a folder with config.json")

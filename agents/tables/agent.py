@@ -393,9 +393,6 @@ def table_shape(env: Environment, name: str) -> tuple[int, int]:
     Args:
         env: The environment.
         name: Name of the agent, for the error.
-
-    Raises:
-        InvalidArgumentError: If either is not numbered from 0.
     """
     if not isinstance(env, gymnasium.Env):
         raise InvalidArgumentError(

@@ -57,11 +57,7 @@ def play_numbers(
 
 
 def check_has_problem(env: gymnasium.Env[Any, Any], problem: int | None) -> None:
-    """Refuse the index of a problem if the environment has no numbered problems.
-
-    Raises:
-        InvalidArgumentError: If an index is given, and the environment has no numbered problems.
-    """
+    """Refuse the index of a problem if the environment has no numbered problems."""
     if problem is not None and not hasattr(env.unwrapped, "num_problems"):
         raise InvalidArgumentError(
             f"{type(env.unwrapped).__name__} draws its problems and has no --problem: choose one by --seed"

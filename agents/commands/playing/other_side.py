@@ -59,11 +59,7 @@ class TypedReply:
 
 
 def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> rlvr_envs.Interaction:
-    """Let a person take the place of an interaction.
-
-    Raises:
-        InvalidArgumentError: If the environment has no interaction.
-    """
+    """Let a person take the place of an interaction."""
     if interaction is None:
         raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
     if isinstance(interaction, TextGameInteraction):
@@ -76,11 +72,7 @@ def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> r
 
 
 def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
-    """Check that an environment is a game of two sides, before a model is loaded for one of them.
-
-    Raises:
-        InvalidArgumentError: If it is not such a game.
-    """
+    """Check that an environment is a game of two sides, before a model is loaded for one of them."""
     if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
         raise InvalidArgumentError(
             "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "

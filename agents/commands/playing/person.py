@@ -19,11 +19,7 @@ _BY_NUMBER = re.compile(r"#(\d+)")
 
 
 def read_line() -> str | None:
-    """A line of standard input without its line break; None at the end of input.
-
-    Raises:
-        InvalidArgumentError: If the line is not UTF-8 text.
-    """
+    """A line of standard input without its line break; None at the end of input."""
     try:
         return input("> " if sys.stdin.isatty() else "")
     except EOFError:

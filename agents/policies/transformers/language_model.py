@@ -113,11 +113,7 @@ class LanguageModel:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def check_context(self, width: int) -> None:
-        """Check that `width` tokens fit into the model's context.
-
-        Raises:
-            InvalidArgumentError: If they do not.
-        """
+        """Check that `width` tokens fit into the model's context."""
         check_context(width, self.context)
 
     def weights_version(self) -> int:

@@ -192,10 +192,6 @@ def with_saved_adapter(base: Any, folder: Path) -> Any:
     Args:
         base: The adapter's base, which is changed.
         folder: A folder with an adapter, by `save_adapter` or by `peft`.
-
-    Raises:
-        InvalidArgumentError: If the adapter was trained on other weights, as far as its file says, or can't be loaded.
-        MissingDependencyError: If `peft` is not installed.
     """
     try:
         from peft import PeftModel

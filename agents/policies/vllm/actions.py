@@ -78,11 +78,7 @@ def _candidates(
 
 
 def check_mask(mask: NDArray[np.int8] | None, asked: NDArray[np.int64], legal: NDArray[np.int8] | None) -> None:
-    """Check that the mask i8[b v] of each requested row is the engine's set of legal tokens i8[v].
-
-    Raises:
-        InvalidArgumentError: If a mask is a different set.
-    """
+    """Check that the mask i8[b v] of each requested row is the engine's set of legal tokens i8[v]."""
     if mask is None:
         return
     if legal is None or (np.atleast_2d(mask)[asked].astype(bool) != legal.astype(bool)).any():

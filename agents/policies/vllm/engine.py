@@ -12,11 +12,7 @@ from verifiers import missing_dependency
 
 
 def require_vllm() -> None:
-    """Check that an engine can be started with this interpreter.
-
-    Raises:
-        MissingDependencyError: If vLLM is not installed.
-    """
+    """Check that an engine can be started with this interpreter."""
     if importlib.util.find_spec("vllm") is None:
         raise missing_dependency(
             "vllm", "vllm", "engine 'vllm', without an interpreter that has it (--engine-args python=PATH),"

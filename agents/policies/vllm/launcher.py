@@ -125,11 +125,7 @@ def own_gpu(device: torch.device, ranks: int) -> str | None:
 
 
 def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
-    """The arguments of `vllm.LLM` for a learner's adapter.
-
-    Raises:
-        InvalidArgumentError: If the adapter's rank is larger than the largest that vLLM accepts.
-    """
+    """The arguments of `vllm.LLM` for a learner's adapter."""
     rank = learner.model.peft_config[learner.model.active_adapter].r
     allowed = [most for most in _LORA_RANKS if most >= rank]
     if not allowed:

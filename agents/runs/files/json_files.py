@@ -142,11 +142,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        DataError: If the file does not contain valid JSON.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -171,11 +167,7 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 def read_from(
     path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
-    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end.
-
-    Raises:
-        DataError: As for `read_lines`; the message counts lines from the offset.
-    """
+    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end."""
     values: list[T] = []
     end = start
     with path.open("rb") as file:

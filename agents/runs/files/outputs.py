@@ -19,11 +19,7 @@ LOCK = ".lock"
 
 
 def check_folder(folder: Path) -> None:
-    """Check that files can be written into a folder, which need not exist yet; no files are left behind.
-
-    Raises:
-        InvalidArgumentError: If files can't be written.
-    """
+    """Check that files can be written into a folder, which need not exist yet; no files are left behind."""
     missing = missing_folders(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,22 +46,14 @@ def remove_empty(folders: Sequence[Path]) -> None:
 
 
 def check_new_folder(folder: Path) -> None:
-    """Check that a folder is missing or empty, and that files can be written into it.
-
-    Raises:
-        InvalidArgumentError: If the folder is not empty, or files can't be written.
-    """
+    """Check that a folder is missing or empty, and that files can be written into it."""
     check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
         raise InvalidArgumentError(f"{folder} is not empty: choose another folder")
 
 
 def check_new_file(file: Path, *, overwrite: bool) -> None:
-    """Check that a file can be written.
-
-    Raises:
-        InvalidArgumentError: If the file can't be written, or exists and must not be overwritten.
-    """
+    """Check that a file can be written."""
     if file.is_dir():
         raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
     if os.path.lexists(file) and not overwrite:
@@ -82,11 +70,7 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Lock a folder until the returned file is closed, or until the process ends.
-
-    Raises:
-        InvalidArgumentError: If another process has locked the folder.
-    """
+    """Lock a folder until the returned file is closed, or until the process ends."""
     file = (folder / LOCK).open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
