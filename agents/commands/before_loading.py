@@ -99,11 +99,6 @@ def check_environment(
 ) -> rlvr_envs.CheckedTask | None:
     """Check an environment with its data set and its verifier.
 
-    Args:
-        name: As for `rlvr_envs.find_environment`.
-        arguments: Its arguments.
-        task_arguments: Further arguments, only for a `TaskEnv`.
-
     Returns:
         The checked facts about its task; None if it has no task, or has its own constructor.
 

@@ -135,13 +135,7 @@ def literal(text: str) -> Any:
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierChoice | None:
-    """The verifier that a command's options select; None if they select no verifier.
-
-    Args:
-        verifier: A name, or module:attribute.
-        pairs: The verifier's arguments, each as name=value.
-        reward_model: The folder or hub name of a reward model to use as the verifier.
-    """
+    """The verifier that a command's options select; None if they select no verifier."""
     if verifier is not None and reward_model is not None:
         raise InvalidArgumentError(
             f"two verifiers: {verifier!r} and the reward model {reward_model!r}; give one of them"
@@ -175,11 +169,6 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
 def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
     """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers.
 
-    Args:
-        make: Makes the environment from arguments.
-        config: The server's settings.
-        arguments: The arguments that were given.
-
     Raises:
         InvalidArgumentError: If the environment has rules about tokens.
     """
@@ -194,10 +183,6 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
 
 def check_engine(engine: str, pairs: Sequence[str]) -> None:
     """Check that an engine for sampling with local weights is installed, and that it takes these arguments.
-
-    Args:
-        engine: torch or vllm.
-        pairs: The engine's arguments, each as name=value.
 
     Raises:
         InvalidArgumentError: If the engine takes no arguments.
@@ -215,14 +200,7 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
 def make_any_vec(
     name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
 ) -> VectorEnv[Any, Any, Any]:
-    """Build the native vector environment for a name, or vectorise any other Gymnasium environment.
-
-    Args:
-        name: As for `rlvr_envs.find_environment`.
-        num_envs: Number of episodes played at once.
-        arguments: Arguments of the environment.
-        task_arguments: Further arguments, passed only if the environment is a `TaskEnv`.
-    """
+    """Build the native vector environment for a name, or vectorise any other Gymnasium environment."""
     environment: Any = rlvr_envs.find_environment(name)
     if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))

@@ -33,10 +33,6 @@ def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[Co
     """Choose the first contract, of separate and together, under which a problem's gold completion passes.
 
     If it passes under neither, the data set's contract stays.
-
-    Args:
-        verifier: The verifier that judges the gold completions.
-        problems: Problems with a gold completion.
     """
     if not isinstance(verifier, UnitTestVerifier):
         raise InvalidArgumentError(

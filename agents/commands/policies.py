@@ -62,14 +62,7 @@ def sampler_for(
     engine: Literal["torch", "vllm"],
     pairs: Sequence[str],
 ) -> contextlib.AbstractContextManager[Sampler]:
-    """The sampler for rollouts, as a context manager that closes it.
-
-    Args:
-        policy: The policy to train.
-        env: The environment.
-        engine: The engine that samples.
-        pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
-    """
+    """The sampler for rollouts, as a context manager that closes it."""
     check_engine(engine, pairs)
     if engine == "torch":
         return contextlib.nullcontext(policy)

@@ -14,11 +14,6 @@ from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_fil
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
     """Load the data set of an environment.
 
-    Args:
-        name: As for `rlvr_envs.environment_class`.
-        split: None for the environment's own default.
-        arguments: Arguments of the data set, such as `data_dir`.
-
     Raises:
         UnknownNameError: If the data set has no such argument or split.
         MissingDataError: If the data set is neither local nor on the hub.
@@ -47,10 +42,6 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
 
 def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
     """The verifier for training on a proxy, combined with a gold verifier.
-
-    Args:
-        proxy: The verifier that is trained on.
-        gold: A verifier's name, or `rlvr_envs.OWN_VERIFIER`.
 
     Raises:
         InvalidArgumentError: If there is no proxy, so that the gold verifier itself would be trained on.

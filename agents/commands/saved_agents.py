@@ -120,13 +120,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build an environment without tokens: the one with numbered states if the name is that of a token environment.
-
-    Args:
-        name: As for `rlvr_envs.state_environment`.
-        split: Split of the data set, for an environment with numbered states.
-        arguments: Arguments of the environment.
-    """
+    """Build an environment without tokens: the one with numbered states if the name is that of a token environment."""
     make = rlvr_envs.state_environment(name)
     own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
     env = make_one(name, make, with_options(own, arguments))

@@ -62,17 +62,7 @@ def evaluation_command(
     verifier_args: Sequence[str] = (),
     reward_model: str | None = None,
 ) -> str:
-    """The command that evaluates a model in the environment in which it learned, with the same verifier.
-
-    Args:
-        model: The folder of a run or of a model.
-        env: The environment.
-        name: The environment's name.
-        env_args: As for `rlvr train`, like the remaining arguments.
-        verifier: The verifier's name.
-        verifier_args: The verifier's arguments.
-        reward_model: The reward model.
-    """
+    """The command that evaluates a model in the environment in which it learned, with the same verifier."""
     given = {
         "--problems": [_DRAWN] if num_problems(env) is None else [],
         "--env-args": redacted_pairs(env_args),

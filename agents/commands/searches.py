@@ -14,14 +14,7 @@ from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 
 def search_for(name: str | None, pairs: Sequence[str], guide: str | None, guide_pairs: Sequence[str]) -> Search | None:
-    """The search that a command's options select; None without a search.
-
-    Args:
-        name: Name of the search.
-        pairs: Settings of the search, each as name=value.
-        guide: The name of a guide, or of a verifier.
-        guide_pairs: Arguments of the verifier, each as name=value.
-    """
+    """The search that a command's options select; None without a search."""
     if name is None:
         return None
     from agents.search import MCTS, Beam, BestOfN

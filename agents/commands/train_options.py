@@ -273,13 +273,7 @@ def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any
 
 
 def check_training(options: TrainOptions, config: AgentConfig, *, agent: str) -> None:
-    """Refuse an invalid training run, as far as it can be checked before torch loads.
-
-    Args:
-        options: The options that all agents share.
-        config: The agent's settings.
-        agent: Name of the agent.
-    """
+    """Refuse an invalid training run, as far as it can be checked before torch loads."""
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)
     if options.eval_every is not None:

@@ -69,11 +69,6 @@ def with_option_names(message: str, command: type, arguments: Sequence[str]) -> 
 
     A name of one word, such as `seed`, may also be an ordinary word: it is replaced only before `=`, at the beginning, and
     after "set". Names of arguments that were typed as name=value, such as those of an environment, stay as they are.
-
-    Args:
-        message: The error, such as "group_size must be at least 2".
-        command: The dataclass of the command's options.
-        arguments: The words typed after the command's name.
     """
     typed = {argument.partition("=")[0] for argument in arguments if not argument.startswith("-")}
     names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]

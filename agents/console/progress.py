@@ -23,13 +23,7 @@ class Advance(Protocol):
 
 @contextmanager
 def progress(title: str, total: float, *, disable: bool = False) -> Iterator[Advance]:
-    """Show a progress bar on standard error while the block runs; standard output can still be piped.
-
-    Args:
-        title: Description of the work.
-        total: Progress at which the work is complete.
-        disable: Whether to show nothing.
-    """
+    """Show a progress bar on standard error while the block runs; standard output can still be piped."""
     columns = (
         TextColumn("{task.description}", markup=False),  # it may contain what the user typed
         BarColumn(bar_width=20),

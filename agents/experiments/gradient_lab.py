@@ -289,14 +289,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
-    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss.
-
-    Args:
-        agent: The agent.
-        batch: The batch with all its columns.
-        advantages: The batch's advantages f64[b l].
-        outputs: The policy's log-probabilities and entropies f64[b l] of the batch's tokens.
-    """
+    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss."""
     config, mask = agent.config, batch.loss_mask
     weights = token_weights(
         mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens

@@ -137,14 +137,6 @@ def run_rlhf(
     The folder gets `start` (the warm start), `pairs.jsonl`, `reward-model-1` and so on, the runs `rlhf` and `rlvr`, and
     `results.json`.
 
-    Args:
-        task: The problems, and the verifier whose preferences count.
-        config: Settings.
-        folder: An empty folder.
-        console: Where to print.
-        policy: The policy to start from, which the warm start changes.
-        streams: Source of the problems and the tokenizer of the warm start.
-
     Raises:
         DataError: If no completion is preferred to another, or a problem of the warm start has no gold completion.
     """
@@ -242,16 +234,7 @@ def reward_of(folders: Sequence[Path]) -> VerifierChoice:
 def train_ppo(
     task: Task, config: PPOConfig, start: Path, folder: Path, verifier: VerifierChoice | None, steps: int
 ) -> dict[str, float]:
-    """Train the warm start with PPO in a run's folder; return the mean metrics of the last steps.
-
-    Args:
-        task: The problems.
-        config: Settings of PPO.
-        start: Folder of the warm start.
-        folder: Folder of the run.
-        verifier: The verifier that is trained on; None for the environment's own.
-        steps: Number of training steps.
-    """
+    """Train the warm start with PPO in a run's folder; return the mean metrics of the last steps."""
     policy, tokenizer = policies.load_policy(start, dtype="float32")
     env = task.vec("train", tokenizer, config.problems_per_step, verifier)
     agent = PPO(policy, config.for_model(policy.model))

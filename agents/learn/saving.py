@@ -36,12 +36,6 @@ class Saving:
     """Writes and reads the state that an agent needs to resume.
 
     If weights are divided among ranks, all ranks call these methods: the weights are put together, and rank 0 writes.
-
-    Args:
-        algorithm: The agent's algorithm, with a state of its own.
-        models: The models.
-        parts: The agent's other parts with a state.
-        ranks: The processes that train together.
     """
 
     def __init__(self, algorithm: Algorithm, models: Models, parts: Sequence[Part], ranks: Ranks) -> None:

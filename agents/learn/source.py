@@ -60,12 +60,7 @@ class BatchSource(Protocol):
 
 
 class OnDemand:
-    """Samples each batch when it is wanted, with the current weights.
-
-    Args:
-        sampling: Samples batches.
-        progress: Counts of the batches that were learned from.
-    """
+    """Samples each batch when it is wanted, with the current weights."""
 
     def __init__(self, sampling: Sampling, progress: Progress) -> None:
         self._sampling, self._progress = sampling, progress

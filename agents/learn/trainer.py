@@ -34,18 +34,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Trainer:
-    """Makes the training steps of an agent.
-
-    Args:
-        algorithm: The algorithm, which checks the environment.
-        source: The source of batches.
-        updating: The parts of an update, with the optimiser's schedule.
-        update: Learns from a batch.
-        saving: Writes checkpoints.
-        progress: The counts of steps, rounds and tokens.
-        watch: Counts verifier errors.
-        ranks: The processes that train together.
-    """
+    """Makes the training steps of an agent."""
 
     def __init__(
         self,

@@ -62,15 +62,7 @@ def play_episode(
     info: dict[str, Any],
     on_inserted: OnInserted,
 ) -> PlayedEpisode:
-    """Play an episode to its end, or until the player leaves.
-
-    Args:
-        env: The environment.
-        player: Chooses the tokens.
-        observation: As returned by `env.reset`.
-        info: As returned by `env.reset`.
-        on_inserted: Called with the text that the environment appends between two turns.
-    """
+    """Play an episode to its end, or until the player leaves."""
     count, turns, score = 0, 1, 0.0
     while True:
         token = player.choose(observation, info.get("action_mask"))

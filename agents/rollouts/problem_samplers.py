@@ -89,9 +89,6 @@ class UniformSampler:
 
     If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
     observations, so the problems of a round are drawn at random.
-
-    Args:
-        seed: Seed of orders and draws.
     """
 
     def __init__(self, seed: int) -> None:
@@ -238,10 +235,6 @@ class LearnabilitySampler(UniformSampler):
 
     p is the discounted share of right completions, with one right and one wrong completion added so that untried problems come
     first. Foster et al. 2025 (arXiv:2502.12272) instead compute p(1 - p) from fresh rollouts.
-
-    Args:
-        seed: Seed of draws.
-        floor: Share of the draws that stays uniform.
     """
 
     def __init__(self, seed: int, floor: float) -> None:
@@ -338,12 +331,6 @@ def make_problem_sampler(
     name: ProblemSamplerName, seed: int, floor: float, difficulty: str | None = None
 ) -> UniformSampler:
     """Make the sampler of an agent's settings.
-
-    Args:
-        name: Its name.
-        seed: Seed of orders and draws.
-        floor: Share of the draws that stays uniform.
-        difficulty: Folder of the evaluation that determines the problems' difficulty.
 
     Raises:
         MissingDataError: If the folder holds no evaluation.

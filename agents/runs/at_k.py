@@ -75,10 +75,6 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
     Only samples that are right or wrong count; errored samples do not. A verdict that is only a score counts as right or wrong
     if all such scores are 1 or 0; if any has another value, as from a reward model, none of them counts. Problems with fewer
     than k samples that count are left out; if no problem is left, the value is NaN.
-
-    Args:
-        rows: All samples of an evaluation.
-        k: At least 1.
     """
     estimate = _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
     scored = _scored(rows)
@@ -170,11 +166,6 @@ def count_votes(
 
     All correct answers have the same vote, which no wrong answer has. The verifier compares each wrong answer with the first
     answer of every vote so far. A sample without an answer does not vote: its vote is None.
-
-    Args:
-        rows: Samples of an evaluation.
-        problems: The data set that they answer.
-        verifier: The verifier that judged the samples.
     """
     return [
         _votes(members, problems[index], verifier) if members else []
@@ -200,11 +191,6 @@ def answer_classes(answers: Sequence[str | None], problem: Problem, verifier: An
 
     An answer belongs to the first class whose first answer the verifier considers equal to it. Answers that have an
     `answer_key`, such as plain numbers with the math verifier, are compared by that key.
-
-    Args:
-        answers: The answers to a problem.
-        problem: The problem.
-        verifier: The verifier that compares answers.
     """
     key_of: Callable[[str], Hashable | None] = getattr(verifier, "answer_key", lambda answer: None)
     firsts: list[tuple[str, Hashable | None]] = []

@@ -159,11 +159,6 @@ def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
 def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[int | None]]], k: int) -> Measure:
     """maj@k of each problem with at least k samples that are right or wrong.
 
-    Args:
-        runs: The runs.
-        votes: The votes of each run's samples; see `agents.runs.judging.recorded_votes`.
-        k: Number of votes, at least 1.
-
     Raises:
         DataError: If a run has no such problem.
     """

@@ -15,11 +15,6 @@ def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], see
     """Problems in a random order that depends only on the seed and their ids, with each cluster kept together.
 
     Leaving out or adding problems does not change the order of the others.
-
-    Args:
-        problems: The problems' ids.
-        clusters: The cluster of each problem, by its id.
-        seed: Seed of the order.
     """
     return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
 

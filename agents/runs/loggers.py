@@ -201,13 +201,7 @@ def _started(name: str, run: LoggedRun) -> MetricLogger:
 
 
 class TolerantLogger:
-    """Passes metrics on to a logger until the logger fails; a failure is a warning, not an error.
-
-    Args:
-        name: The logger's name, for the warning.
-        logger: The logger.
-        folder: Folder of the run.
-    """
+    """Passes metrics on to a logger until the logger fails; a failure is a warning, not an error."""
 
     def __init__(self, name: str, logger: MetricLogger, folder: Path) -> None:
         self._name = name

@@ -99,11 +99,7 @@ class RecordedRun:
 
 
 class GrowingRun:
-    """An evaluation that is read repeatedly as it grows; each of its lines is read once.
-
-    Args:
-        folder: Folder of the evaluation.
-    """
+    """An evaluation that is read repeatedly as it grows; each of its lines is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._end = folder, 0

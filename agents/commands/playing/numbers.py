@@ -25,15 +25,7 @@ Chooser = Callable[[Any], tuple[int, str] | None]
 def play_numbers(
     env: gymnasium.Env[Any, Any], choose: Chooser, console: Console, *, seed: int, problem: int | None
 ) -> None:
-    """Play an episode, and print each step of it.
-
-    Args:
-        env: An environment with discrete actions.
-        choose: Chooses the actions.
-        console: Where to print.
-        seed: Seed of the first reset.
-        problem: Index of the problem, for an environment with numbered problems; None draws a problem.
-    """
+    """Play an episode, and print each step of it."""
     check_has_problem(env, problem)
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
     facts = f"problem {info['problem_index']}, seed {seed}" if "problem_index" in info else f"seed {seed}"

@@ -29,12 +29,7 @@ def read_line() -> str | None:
 
 
 class TextPlayer:
-    """A person who types the whole text of a turn, up to the end of input (Ctrl-D); no text at all leaves the episode.
-
-    Args:
-        env: The environment that is played.
-        console: Where to print how to play.
-    """
+    """A person who types the whole text of a turn, up to the end of input (Ctrl-D); no text at all leaves the episode."""
 
     def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
         self._env = env
@@ -72,10 +67,6 @@ class TokenPlayer:
 
     An empty line gives the token that ends a turn, `#ID` gives the token with that number, and any other line gives the tokens
     of its text. An illegal token is refused together with the rest of its line. The end of input leaves the episode.
-
-    Args:
-        env: The environment that is played.
-        console: Where to show the state and the legal tokens.
     """
 
     def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:

@@ -17,9 +17,6 @@ class HalfCopy:
     """A copy of a module that shares all its tensors but the weights of linear layers, which it has in bfloat16.
 
     Under autocast its outputs equal the module's bit for bit.
-
-    Args:
-        module: Any module in float32.
     """
 
     def __init__(self, module: nn.Module) -> None:

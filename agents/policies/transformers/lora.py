@@ -164,13 +164,7 @@ def base_of(model: Any) -> str | None:
 
 
 def save_adapter(folder: Path, model: Any, base: str) -> None:
-    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base.
-
-    Args:
-        folder: Folder to write to.
-        model: A model with an adapter.
-        base: The folder or hub name of its base.
-    """
+    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base."""
     write_adapter(folder, model, adapter_weights(model) or {}, base)
     write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
 

@@ -42,10 +42,6 @@ def model_folder(name: str | Path) -> str | Path:
 def check_model(folder: str | Path, kind: str = "causal language model") -> None:
     """Check that a folder, a GGUF file or a name on the hub has a model; the hub is asked once, and nothing is loaded.
 
-    Args:
-        folder: The folder, the file or the name.
-        kind: What is expected there, for the message.
-
     Raises:
         InvalidArgumentError: If there is no model; the message says what is there instead.
         MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.

@@ -154,10 +154,6 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 
     Another process may still be writing the file: a last line without a line break is incomplete and ignored.
 
-    Args:
-        path: Path of the file.
-        parse: Makes a result of a line's value.
-
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
@@ -188,9 +184,6 @@ class JsonLines:
 
     When `write` returns, the line has been passed to the operating system, so a killed process loses no lines. If a process is
     killed during `write`, `read` ignores and removes the partial line. Only one process may write at a time.
-
-    Args:
-        path: Path of the file, which is created if missing.
     """
 
     def __init__(self, path: Path) -> None:
