@@ -17,7 +17,7 @@ from rich.table import Table
 import rlvr_envs
 from agents.commands.common import env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
-from agents.commands.sections import as_text, print_section
+from agents.commands.sections import print_section
 from agents.console.counting import counted
 from agents.console.printable import in_one_line
 from agents.runs.at_k import answer_verifier, check_draws
@@ -35,6 +35,7 @@ from agents.runs.comparison import (
 from agents.runs.decisions import Rules, decide_pairs
 from agents.runs.evaluation import MAX_ERROR_SHARE
 from agents.runs.evaluation_record import ORACLE_NOTE
+from agents.runs.files.json_files import as_text
 from agents.runs.judging import recorded_votes, with_clusters
 from agents.runs.reading import RecordedRun
 from verifiers import AtLeast, Between, InvalidArgumentError

@@ -18,7 +18,7 @@ from agents.registry import VALUE_AGENTS, tabular_classes
 from agents.rollouts.vector_adapter import with_token_info
 from agents.runs.files.integrity import check_checksums
 from agents.runs.run import latest_checkpoint, read_config
-from verifiers import CheckpointError, InvalidArgumentError, RLVRError
+from verifiers import InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
     from agents.policies.mlp import MLPPolicy
@@ -51,16 +51,11 @@ class SavedAgent:
 
         Raises:
             InvalidArgumentError: If the environment has other observations or actions.
-            CheckpointError: If the checkpoint is damaged, or of a version that saved no settings.
+            CheckpointError: If the checkpoint is damaged.
         """
         check_checksums(self.checkpoint)
         state = json.loads((self.checkpoint / _TABLE).read_text(encoding="utf-8"))
         cls, config_cls = tabular_classes(state["agent"])
-        if "config" not in state:
-            raise CheckpointError(
-                f"the checkpoint at {self.checkpoint} was saved by an earlier version, without the agent's settings: make the "
-                "agent in Python with the settings that it had, call its load() and then save(); or train it again"
-            )
         agent = cls(env, config_cls(**state["config"]))
         agent.load(self.checkpoint)
         return agent

@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from agents.console.printable import printable
-from agents.runs.files.json_files import to_json
+from agents.runs.files.json_files import as_text, to_json
 
 
 def print_section(console: Console, title: str, content: Text | str) -> None:
@@ -46,8 +46,3 @@ def verdict_text(row: Mapping[str, Any]) -> str:
     }
     lines = [f"{name + ':':11}{as_text(value)}" for name, value in fields.items() if value is not None]
     return "\n".join([f"{row['outcome'] or 'no verifier'}, {score}", *lines])
-
-
-def as_text(value: object) -> str:
-    """A value as text: a text as it is, an empty text for None, and anything else as JSON."""
-    return value if isinstance(value, str) else "" if value is None else to_json(value)

@@ -11,10 +11,11 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from agents.commands.sections import as_text, messages_text, print_section, verdict_text
+from agents.commands.sections import messages_text, print_section, verdict_text
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
+from agents.runs.files.json_files import as_text
 from agents.runs.reading import RecordedRun, RecordLine, read_run
 from verifiers import AtLeast, DataError, InvalidArgumentError, unknown_name
 

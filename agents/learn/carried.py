@@ -29,10 +29,11 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from agents.learn.algorithm import Plays
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.rollouts.loop import Episode, PartialEpisode
 from agents.settings.agent import AgentConfig
-from agents.types import Interruptible, Policy, Sampler, Trajectory
+from agents.types import Interruptible, Policy, Trajectory
 
 Unfinished = Episode | PartialEpisode
 PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
@@ -69,15 +70,8 @@ class Collected:
     """See `carried_metrics`."""
 
 
-class PlaysSegments(Protocol):
+class PlaysSegments(Plays, Protocol):
     """Plays episodes, and interrupts them."""
-
-    sampler: Sampler
-    """The policy that samples."""
-
-    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`."""
-        ...
 
     def play_on(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int

@@ -21,8 +21,8 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 from agents.distributed.ranks import Ranks
+from agents.learn.lag import BatchSource
 from agents.learn.random_state import random_state, set_random_state
-from agents.learn.source import BatchSource
 from agents.rollouts.evaluation import number_of_problems, sampled_rows
 from agents.rollouts.vector_adapter import num_problems, with_token_info
 from agents.runs.evaluation import Evaluation, summarize_evaluation

@@ -15,12 +15,13 @@ from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
 from agents.learn.held_out import HeldOutEvaluations
+from agents.learn.lag import BatchSource
 from agents.learn.metrics import summarize, summarize_parts
 from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampled import Sampled
 from agents.learn.saving import Saving
-from agents.learn.source import Arrived, BatchSource
+from agents.learn.source import Arrived
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
 from agents.rollouts.problem_parts import problem_parts

@@ -9,8 +9,7 @@ from typing import Any
 
 import rlvr_envs
 from agents.console.counting import counted
-from agents.runs.clusters import sample_clusters
-from agents.runs.evaluation_record import Sample
+from agents.runs.evaluation_record import Sample, sample_clusters
 from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
 from verifiers.statistics import Interval, majority_at_k, pass_at_k, share_interval
 

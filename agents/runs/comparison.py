@@ -183,8 +183,6 @@ def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):
-            if name == "environment.reader":  # records made before readers had versions
-                one, two = one or 1, two or 1
             known = one is not None and two is not None  # graded completions do not say how they were sampled
             if known and any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
                 sentences.append(f"{name} is {one!r} in {first.name} and {two!r} in {run.name}")

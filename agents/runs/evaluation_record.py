@@ -39,13 +39,13 @@ import datetime
 import json
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
 
-from agents.runs.clusters import problem_cluster, recorded_cluster
+from agents.runs.clusters import problem_cluster
 from agents.runs.files.hardware import hardware
 from agents.runs.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.runs.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
@@ -161,16 +161,7 @@ class Sample:
     @classmethod
     def read(cls, line: object) -> Sample:
         """Read a sample from a line of a record."""
-        added_later = {
-            "unsupported": False,
-            "applied": None,
-            "search_tokens": None,
-            "prompt_tokens": None,
-            "cost": None,
-        }
-        named: dict[str, Any] = (
-            added_later | line | {"cluster": recorded_cluster(line)} if isinstance(line, dict) else {}
-        )
+        named: dict[str, Any] = line if isinstance(line, dict) else {}
         wrong = [
             name
             for name, expected in _FIELD_TYPES.items()
@@ -200,6 +191,14 @@ class Sample:
     def unanswered(self) -> bool:
         """Whether there is no completion, since the request for it failed."""
         return self.errored and self.outcome is None
+
+
+def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
+    """The cluster of each problem of some samples, by the problem's index, in order of appearance."""
+    clusters: dict[int, Hashable] = {}
+    for sample in samples:
+        clusters.setdefault(sample.problem, sample.problem if sample.cluster is None else sample.cluster)
+    return clusters
 
 
 class SampledRow(NamedTuple):
@@ -397,7 +396,7 @@ class EvaluationRecord:
             _check_settings(self.folder, before["settings"], wanted)
             _warn_of_changes(self.folder, before, self._manifest)
             samples = {sample.key: sample for sample in self._lines.read(Sample.read)}
-            self._manifest |= {name: before[name] for name in ("versions", "hardware", "started") if name in before}
+            self._manifest |= {name: before[name] for name in ("versions", "hardware", "started")}
         else:
             self._lines.clear()
         write_json(path, {**self._manifest, "summary": None})
@@ -456,7 +455,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format {form!r}, but this release reads {FORMAT}: use the release that wrote it, or evaluate "
             "anew into another folder"
         )
-    for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
+    for name, cls in {"settings": dict, "versions": dict, "hardware": dict, "started": str}.items():
         if not isinstance(manifest.get(name), cls):
             raise DataError(f"{path} has no {name}: it is not the manifest of an evaluation, or is damaged")
     return manifest
@@ -473,10 +472,8 @@ def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
 
 
 def _warn_of_changes(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Warn if versions, hardware or engine arguments have changed; records of earlier releases do not have the hardware."""
-    changes = [
-        change for name in ("versions", "hardware") if name in before for change in differences(before[name], now[name])
-    ]
+    """Warn if versions, hardware or engine arguments have changed."""
+    changes = [change for name in ("versions", "hardware") for change in differences(before[name], now[name])]
     old, new = (manifest["settings"].get(_MAY_CHANGE) for manifest in (before, now))
     changes += differences(old, new, _MAY_CHANGE)
     changed = [f"{name} {one} and now {other}" for name, one, other in changes]

@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Annotated
 
 from agents.console.counting import counted
-from agents.runs.clusters import sample_clusters
 from agents.runs.evaluation import Evaluation, problem_means
+from agents.runs.evaluation_record import sample_clusters
 from agents.runs.files.json_files import JsonLines
 from verifiers import FINITE, AtLeast, DataError, InvalidArgumentError, check_types, statistics
 

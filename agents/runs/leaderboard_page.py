@@ -13,7 +13,7 @@ import numpy as np
 
 from agents.runs.at_k import problem_pass_at
 from agents.runs.charts import Line, chart, shown
-from agents.runs.files.json_files import to_json
+from agents.runs.files.json_files import as_text
 from agents.runs.leaderboard import COSTS, Leaderboard, LeaderboardCell
 from agents.runs.ranks import Better, better_by_decisions, better_by_tests, rank_ranges
 from verifiers.statistics import score_interval
@@ -169,7 +169,7 @@ def _example(cells: Sequence[LeaderboardCell]) -> str:
 
 
 def _long(value: object) -> str:
-    text = value if isinstance(value, str) else to_json(value)
+    text = as_text(value)
     return "<br>".join(map(shown, text[:_LONGEST].split("\n"))) + ("…" if len(text) > _LONGEST else "")
 
 
@@ -182,10 +182,7 @@ def _determined(board: Leaderboard) -> str:
                 **run.settings,
                 **{name: run.manifest.get(name) for name in ("versions", "hardware", "started", "finished")},
             }
-            rows = [
-                [shown(name), shown(value if isinstance(value, str) else to_json(value))]
-                for name, value in facts.items()
-            ]
+            rows = [[shown(name), shown(as_text(value))] for name, value in facts.items()]
             title = f"{shown(cell.environment)}, {shown(cell.name)}"
             parts.append(f"<details><summary>{title}</summary>{_table(['setting', 'value'], rows, 'left')}</details>")
     return f"<h2>What determined the samples</h2>{''.join(parts)}"

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.runs.clusters import own_cluster, recorded_cluster
+from agents.runs.clusters import own_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.runs.files.json_files import read_from, read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
@@ -95,7 +95,7 @@ class RecordedRun:
 
     def problem_clusters(self) -> dict[str, str | None]:
         """The cluster of each problem by the problem's id, None for a cluster of its own: see `agents.runs.clusters`."""
-        return {row["problem_id"]: recorded_cluster(row) for row in self.rows}
+        return {row["problem_id"]: row["cluster"] for row in self.rows}
 
 
 class GrowingRun:

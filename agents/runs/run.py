@@ -68,7 +68,6 @@ class Run:
             `MetricLogger`. The run closes them.
         keep: Number of most recent checkpoints to keep in addition to the best one (see `best_checkpoint`); None keeps all.
         log_rollouts: Number of completions of each step to write to `rollouts.jsonl`.
-        tensorboard: Deprecated in favour of `loggers`: whether TensorBoard is a logger.
 
     Raises:
         InvalidArgumentError: If the folder already contains a run, or another kind of `config.json`, and `resume` is False;
@@ -94,15 +93,7 @@ class Run:
         loggers: Sequence[str | MetricLogger] = ("tensorboard",),
         keep: int | None = 2,
         log_rollouts: int = 0,
-        tensorboard: bool | None = None,
     ) -> None:
-        if tensorboard is not None:
-            warnings.warn(
-                'Run(tensorboard=...) is now loggers=["tensorboard"], or loggers=[] for none',
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            loggers = ("tensorboard",) if tensorboard else ()
         check_loggers(loggers)
         if keep is not None and keep < 1:
             raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")

@@ -47,6 +47,11 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def as_text(value: object) -> str:
+    """A value as text: a text as it is, an empty text for None, and anything else as JSON."""
+    return value if isinstance(value, str) else "" if value is None else to_json(value)
+
+
 def plain(value: object) -> Any:
     """Convert a value as in the module's table; the result equals `json.loads(to_json(value))`."""
     return _plain(value, ())
