@@ -35,21 +35,18 @@ class Command(Protocol):
 
     def run(self, console: Console) -> int:
         """Run the command, and return the exit code."""
-        ...
 
     def check(self) -> None:
         """Raise an `RLVRError` if the options are invalid, as far as that shows without torch.
 
         Only commands that are `checked_first` have this method.
         """
-        ...
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
         """A function that runs the command's arguments in several processes; None to run in this process.
 
         The function returns the exit code. Only commands that are `distributed` have this method.
         """
-        ...
 
 
 HELP = ("-h", "--help")

@@ -23,12 +23,10 @@ class RunOptions(Protocol):
     @property
     def run_folder(self) -> Path | None:
         """The folder that is given for the run, if any."""
-        ...
 
     @property
     def resume(self) -> bool:
         """Whether to continue the run in the folder."""
-        ...
 
 
 _FREE_TO_CHANGE = {

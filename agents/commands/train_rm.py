@@ -20,10 +20,10 @@ from agents.policies.transformers.model_files import check_model, model_folder
 from agents.preferences.pairs import held_out, read_pairs
 from agents.preferences.report import PreferenceReport
 from agents.preferences.reward_model import RewardModelConfig
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.json_files import write_json
 from agents.runs.files.outputs import check_new_folder, whole_folder
 from agents.runs.files.sizes import describe_model
-from agents.runs.files.versions import package_versions
 from agents.settings.learning_rate import describe_choice
 from verifiers import AtLeast, Between
 from verifiers.devices import check_device_name

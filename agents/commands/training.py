@@ -22,9 +22,8 @@ from agents.commands.run_settings import check_same, plain_options, resumes, run
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.commands.train_options import TrainOptions, check_for_perceptron, run_arguments, vector_env
 from agents.console.counting import counted
-from agents.console.pace import Pace
 from agents.console.progress import progress
-from agents.console.step_text import StepText
+from agents.console.step_text import Pace, StepText
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
@@ -39,9 +38,9 @@ from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
 from agents.rollouts.vector_adapter import num_problems
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
-from agents.runs.files.versions import package_versions
 from agents.runs.plots import TrainingCurve, bands, plot
 from agents.runs.run import BEST_OVER, Run, latest_checkpoint
 from agents.settings.agent import AgentConfig, no_effect
@@ -50,7 +49,7 @@ from agents.tables.agent import TabularAgent
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from agents.commands.tabular_options import TabularOptions
+    from agents.commands.train_tabular import TabularOptions
 
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""

@@ -18,7 +18,6 @@ class Advance(Protocol):
 
     def __call__(self, done: float, text: str = "") -> None:
         """Show the total progress so far, and a short text."""
-        ...
 
 
 @contextmanager

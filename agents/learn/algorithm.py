@@ -30,13 +30,11 @@ class Plays(Protocol):
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """Return the episodes of round `number`, which depend only on the number, the seed and the observations of problems."""
-        ...
 
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
         """Play episodes with the sampler, or with another policy that uses its weights, and return them in the same order."""
-        ...
 
 
 class Algorithm(abc.ABC):

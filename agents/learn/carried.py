@@ -77,7 +77,6 @@ class PlaysSegments(Plays, Protocol):
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
     ) -> list[Trajectory | PartialEpisode]:
         """Continue episodes, and interrupt each after `tokens` further tokens of the policy."""
-        ...
 
 
 def collect_carried(

@@ -21,15 +21,12 @@ class Part(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Tensors and plain data for `load`; no two parts use the same name."""
-        ...
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore a state of `state`."""
-        ...
 
     def components(self) -> dict[str, list[str] | None]:
         """Names of the weights of each component that a checkpoint must have; None for a component that it must not have."""
-        ...
 
 
 class Saving:

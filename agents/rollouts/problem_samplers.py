@@ -47,19 +47,15 @@ class ProblemSampler(Protocol):
 
         The same arguments, seed and state give the same problems.
         """
-        ...
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
         """Take note of the groups that were learned from, and of those that were sampled and left out."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Plain data for `with_state`."""
-        ...
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
         """A sampler with the same settings, and with a state that `state` returned."""
-        ...
 
 
 @dataclass

@@ -42,14 +42,12 @@ import warnings
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from agents.runs.clusters import problem_cluster
-from agents.runs.files.hardware import hardware
+from agents.runs.files.hardware import engine_versions, hardware, package_versions
 from agents.runs.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.runs.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
-from agents.runs.files.versions import engine_versions, package_versions
 from agents.runs.parquet import can_write, write_parquet
 from agents.runs.verdicts import applied_part, error_cause, is_unsupported
 from agents.types import Trajectory
@@ -431,9 +429,7 @@ class EvaluationRecord:
     def __enter__(self) -> EvaluationRecord:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 

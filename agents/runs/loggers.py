@@ -28,11 +28,9 @@ class MetricLogger(Protocol):
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Record the metrics of a step, which may be NaN or infinite; a resumed run repeats the steps after its checkpoint."""
-        ...
 
     def close(self) -> None:
         """Write the remaining metrics, and release all resources."""
-        ...
 
 
 @dataclass(frozen=True)

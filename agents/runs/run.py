@@ -31,10 +31,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.integrity import check_checksums
 from agents.runs.files.json_files import plain, to_json, write_json
 from agents.runs.files.outputs import locked
-from agents.runs.files.versions import package_versions
 from agents.runs.held_out import HELD_OUT, HeldOutHistory
 from agents.runs.loggers import LoggedRun, MetricLogger, check_loggers, open_loggers
 from agents.runs.rollout_log import RolloutLog

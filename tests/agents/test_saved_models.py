@@ -17,7 +17,7 @@ from transformers import AutoModelForCausalLM
 
 from agents import CausalLMPolicy, PolicyConfig, add_lora, load_policy, save_model, tiny_model
 from agents.commands.main import main
-from agents.console.pace import Pace
+from agents.console.step_text import Pace
 from agents.learn.checkpoint import load_checkpoint, save_checkpoint
 from agents.policies.transformers.loading import load_model
 from agents.policies.transformers.lora import base_of, merged

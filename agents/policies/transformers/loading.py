@@ -37,7 +37,7 @@ from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import Source, checksum, set_source, source_of
 from agents.runs.files.integrity import check_checksums
 from agents.runs.files.json_files import write_json
-from agents.runs.files.modes import follow_umask
+from agents.runs.files.outputs import follow_umask
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars

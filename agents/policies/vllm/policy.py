@@ -13,7 +13,6 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -185,9 +184,7 @@ class VLLMPolicy:
     def __enter__(self) -> VLLMPolicy:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # Acting
