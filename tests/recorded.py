@@ -37,7 +37,7 @@ def row(problem: int = 0, sample: int = 0, **columns: Any) -> dict[str, Any]:
         "error": None,
         "unsupported": False,
         "applied": None,
-        "cluster": columns.get("prompt"),
+        "cluster": repr(columns["prompt"]) if columns.get("prompt") is not None else None,
         "search_tokens": None,
         "prompt_tokens": None,
         "cost": None,

@@ -35,6 +35,7 @@ Lines are in the order in which episodes end. A later line of the same problem a
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import typing
@@ -230,29 +231,14 @@ def sample_line(
         problem: The problem; None if the environment does not expose its problems.
         asked: The problem in the form in which the policy got it, such as in words; None if it is the same.
     """
-    dialogue = dialogue_of(completion)
-    return {
-        "problem": sample.problem,
-        "problem_id": sample.problem_id,
-        "sample": sample.sample,
-        "seed": sample.seed,
+    fields = {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
+    return fields | {
         "prompt": asked.prompt if asked else problem.prompt if problem else None,
         "reference": None if problem is None else problem.reference,
         "completion": completion,
-        "dialogue": dialogue if isinstance(completion, Completion) else None,
-        "outcome": sample.outcome,
-        "score": sample.score,
-        "answer": sample.answer,
+        "dialogue": dialogue_of(completion) if isinstance(completion, Completion) else None,
         "detail": None if verdict is None else verdict.detail,
-        "tokens": sample.tokens,
-        "truncated": sample.truncated,
-        "error": sample.error,
-        "unsupported": sample.unsupported,
-        "applied": sample.applied,
         "cluster": sample.cluster or problem_cluster(problem),
-        "search_tokens": sample.search_tokens,
-        "prompt_tokens": sample.prompt_tokens,
-        "cost": sample.cost,
     }
 
 
