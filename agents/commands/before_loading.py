@@ -45,9 +45,6 @@ def check_policy(
         arguments: Arguments of the environment.
         task_arguments: Further arguments, only for a `TaskEnv`.
         acts: Whether the model plays whole episodes, which must then fit into its context.
-
-    Raises:
-        RLVRError: As loading the policy and building the environment would.
     """
     tokenizer, context = arguments.get("tokenizer"), None
     if model == UNTRAINED and Path(model).exists():
@@ -101,9 +98,6 @@ def check_environment(
 
     Returns:
         The checked facts about its task; None if it has no task, or has its own constructor.
-
-    Raises:
-        RLVRError: As building the environment would.
     """
     found: Any = rlvr_envs.find_environment(name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):

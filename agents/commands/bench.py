@@ -12,7 +12,7 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.command_line import check_before_loading, parse_command
-from agents.commands.common import DEVICE, check_engine, env_arguments, on_device
+from agents.commands.common import DEVICE, Device, check_engine, env_arguments, on_device
 from agents.commands.evaluate import Evaluate, short_name
 from agents.commands.evaluate_options import EngineName
 from agents.commands.problems import load_problems
@@ -76,9 +76,7 @@ class Bench:
     clusters: str | None = None
     """Column of the data sets whose value is the same for problems that belong together; by default, problems with equal
     prompts belong together."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     def __post_init__(self) -> None:
         if (self.margin or self.budget is not None) and not self.until_decided:

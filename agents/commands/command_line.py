@@ -75,12 +75,7 @@ def naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def check_before_loading(command: Command, arguments: Sequence[str]) -> None:
-    """Refuse an invalid command line, as far as it can be checked without torch.
-
-    Raises:
-        RefusedError: If the command line is invalid.
-        FailedError: If the command would fail.
-    """
+    """Refuse an invalid command line, as far as it can be checked without torch."""
     with naming_options(type(command), arguments), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the command itself gives the same warnings
         command.check()
@@ -213,12 +208,7 @@ def _option(
 
 
 def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Command:
-    """Read the options of a command.
-
-    Raises:
-        RefusedError: If an option is unknown, or its value is invalid.
-        SystemExit: After `--help`.
-    """
+    """Read the options of a command."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*HELP} & {*arguments} else _wide_terminal()

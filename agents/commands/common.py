@@ -10,9 +10,10 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import gymnasium
+import tyro
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from rich.console import Console
 
@@ -40,15 +41,18 @@ def check_is_saved(model: str) -> None:
 
 DEVICE = "auto"
 """The default of the option --device."""
+Device = Annotated[
+    str,
+    tyro.conf.arg(
+        help='Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the '
+        "variable RLVR_DEVICE, or else the first available one of cuda, xpu and mps."
+    ),
+]
+"""The option --device."""
 
 
 def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[Any, P], int]:
-    """Decorate the method `run` of a command, so that its models are on the device of the option --device.
-
-    Raises:
-        UnknownNameError: If there is no such device.
-        InvalidArgumentError: If the device is not available here.
-    """
+    """Decorate the method `run` of a command, so that its models are on the device of the option --device."""
 
     @functools.wraps(run)
     def run_there(command: Any, /, *args: P.args, **options: P.kwargs) -> int:
@@ -167,11 +171,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
 
 
 def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
-    """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers.
-
-    Raises:
-        InvalidArgumentError: If the environment has rules about tokens.
-    """
+    """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers."""
     chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
     try:
         return make({**chat, **arguments})
@@ -182,12 +182,7 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
 
 
 def check_engine(engine: str, pairs: Sequence[str]) -> None:
-    """Check that an engine for sampling with local weights is installed, and that it takes these arguments.
-
-    Raises:
-        InvalidArgumentError: If the engine takes no arguments.
-        MissingDependencyError: If the engine is not installed.
-    """
+    """Check that an engine for sampling with local weights is installed, and that it takes these arguments."""
     if engine == "torch" and pairs:
         raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
     arguments = named_arguments(pairs, "an engine")
@@ -231,11 +226,7 @@ def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any
 
 
 def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the environment arguments in `--env-args` with the arguments that have their own options.
-
-    Raises:
-        InvalidArgumentError: If an argument is given in both ways, so that a record could contradict the run.
-    """
+    """Merge the environment arguments in `--env-args` with the arguments that have their own options."""
     twice = sorted(options.keys() & arguments.keys())
     if twice:
         raise InvalidArgumentError(f"the environment argument {twice[0]!r} has an option of its own: use --{twice[0]}")

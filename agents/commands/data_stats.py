@@ -153,11 +153,7 @@ class DataCommands(dict[str, str]):
     """The commands below `rlvr data`, with their summaries."""
 
     def load(self, name: str, *arguments: str) -> type[DataStats]:
-        """Return the dataclass of a command's options, whatever its arguments.
-
-        Raises:
-            UnknownNameError: If there is no such command; the message suggests the nearest.
-        """
+        """Return the dataclass of a command's options, whatever its arguments."""
         if name not in self:
             raise unknown_name("command of rlvr data", name, self)
         return DataStats

@@ -140,11 +140,7 @@ class Evaluate(EvaluateOptions):
                 raise
 
     def check_model(self) -> None:
-        """Before torch loads, check a language model, the environment, and that they fit together.
-
-        Raises:
-            RLVRError: As loading the model and building the environment would.
-        """
+        """Before torch loads, check a language model, the environment, and that they fit together."""
         name = rlvr_envs.environment_id(self.env)
         rlvr_envs.environment_class(name)
         check_engine(self.engine, self.engine_args)

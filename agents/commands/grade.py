@@ -12,6 +12,7 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import (
     DEVICE,
+    Device,
     env_arguments,
     folder_name,
     named_arguments,
@@ -63,9 +64,7 @@ class Grade:
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

@@ -12,12 +12,7 @@ from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_fil
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
-    """Load the data set of an environment.
-
-    Raises:
-        UnknownNameError: If the data set has no such argument or split.
-        MissingDataError: If the data set is neither local nor on the hub.
-    """
+    """Load the data set of an environment."""
     task = rlvr_envs.environment_class(name).task
     check_data_arguments(task, arguments)
     return task.problems(split, **arguments)
@@ -41,11 +36,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
 
 
 def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
-    """The verifier for training on a proxy, combined with a gold verifier.
-
-    Raises:
-        InvalidArgumentError: If there is no proxy, so that the gold verifier itself would be trained on.
-    """
+    """The verifier for training on a proxy, combined with a gold verifier."""
     if proxy is None:
         raise InvalidArgumentError(
             "--gold-verifier is asked beside a verifier that is trained on: give that one by --verifier or --reward-model"
@@ -66,11 +57,6 @@ def make_verifier(
         spec: Name and arguments of the verifier that the command is given; None for the default.
         dataset: The problems.
         prompt: The prompt of recorded completions, as their record describes it.
-
-    Raises:
-        VerifierContractError: If the verifier is a function that scores no gold above an empty completion; see
-            `verifiers.functions`.
-        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     prompt = prompt or {}
     name, arguments = task.verifier_of(dataset, chat=prompt.get("chat", False)) if spec is None else spec

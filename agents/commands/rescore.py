@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, Device, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.runs.judging import Flip, rejudge
@@ -40,9 +40,7 @@ class Rescore:
     tokenizer, prompt and turns have no effect here."""
     shown: Annotated[int, AtLeast(0)] = 20
     """Number of differing verdicts to print; all are counted."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.before_loading import check_policy
-from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, Device, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.policies import policy_for
 from agents.experiments.rlhf import RLHFConfig, Task, run_rlhf
 from agents.interrupts import sigterm_interrupts
@@ -36,9 +36,7 @@ class RLHF:
     """Verifier whose scores decide which completion is preferred, such as judge, in place of the environment's own."""
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier that decides preferences, each as name=value."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
     config: RLHFConfig = field(default_factory=RLHFConfig)
     """Settings of the pipeline."""
 

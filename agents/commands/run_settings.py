@@ -56,11 +56,7 @@ _ARGUMENTS = ("env_args", "verifier_args", "engine_args")
 
 
 def check_run_folder(options: RunOptions, config: object, agent: str, environment: str) -> None:
-    """Check that a run can be started, or resumed with the settings `config`, in its folder.
-
-    Raises:
-        RLVRError: If it can't be started or resumed.
-    """
+    """Check that a run can be started, or resumed with the settings `config`, in its folder."""
     folder = run_folder(options, agent, environment)
     check_folder(folder)
     check_unlocked(folder)

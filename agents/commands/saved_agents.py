@@ -47,12 +47,7 @@ class SavedAgent:
         return (self.checkpoint / _TABLE).is_file()
 
     def load_table(self, env: gymnasium.Env[Any, Any]) -> TabularAgent:
-        """Load the agent, for an environment with the same spaces as the one in which it learned.
-
-        Raises:
-            InvalidArgumentError: If the environment has other observations or actions.
-            CheckpointError: If the checkpoint is damaged.
-        """
+        """Load the agent, for an environment with the same spaces as the one in which it learned."""
         check_checksums(self.checkpoint)
         state = json.loads((self.checkpoint / _TABLE).read_text(encoding="utf-8"))
         cls, config_cls = tabular_classes(state["agent"])
@@ -68,13 +63,7 @@ class SavedAgent:
         return agent_of(self.checkpoint) in VALUE_AGENTS
 
     def load_perceptron(self, env: VectorEnv[Any, Any, Any], *, temperature: float, seed: int) -> MLPPolicy:
-        """Load the policy at a temperature, for an environment with the same spaces as the one in which it learned.
-
-        Raises:
-            InvalidArgumentError: If the environment has other observations or actions, or the temperature of action values is
-                not 0.
-            CheckpointError: If the checkpoint is damaged.
-        """
+        """Load the policy at a temperature, for an environment with the same spaces as the one in which it learned."""
         from agents.policies.devices import perceptron_device
         from agents.policies.mlp import MLPPolicy
 

@@ -65,11 +65,7 @@ def served(
 
 
 def _token(setting: str | None) -> str | None:
-    """The token that a setting names.
-
-    Raises:
-        InvalidArgumentError: If the token is empty, or is written out, so that every user of the machine can read it.
-    """
+    """The token that a setting names."""
     value = verifiers.secret(setting)
     if value is not None and not isinstance(value, Secret):
         raise InvalidArgumentError("--token names an environment variable, as env:NAME: a command line is no secret")

@@ -14,7 +14,7 @@ from rich.console import Console
 import rlvr_envs
 from agents import learn, policies
 from agents.commands.before_loading import check_policy
-from agents.commands.common import DEVICE, env_arguments, on_device, say_prompt, say_stops
+from agents.commands.common import DEVICE, Device, env_arguments, on_device, say_prompt, say_stops
 from agents.commands.policies import policy_for, say_device
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.console.counting import counted
@@ -48,9 +48,7 @@ class SFT:
     """Arguments of the environment, each as name=value, such as tokenizer=char or prompt=boxed_chat."""
     resume: bool = False
     """Continue the interrupted training in the folder --out. The other options must be the same."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
     save_dtype: SaveDtype = "source"
     """Type of the saved weights: source (the type in --model), float32, bfloat16 or float16."""
     config: SupervisedConfig = field(default_factory=SupervisedConfig)

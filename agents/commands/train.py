@@ -40,10 +40,6 @@ class AgentCommands(Mapping[str, str]):
         Args:
             name: As for `agent_classes`.
             arguments: The rest of the command line; its environment determines the defaults, see `AgentConfig.for_control`.
-
-        Raises:
-            UnknownNameError: If there is no such agent; the message suggests the nearest.
-            InvalidArgumentError: If a custom agent can't be imported.
         """
         if name in TABULAR_AGENTS:
             from agents.commands.train_tabular import tabular_command

@@ -16,6 +16,7 @@ from agents.commands.before_loading import check_lora, check_policy, check_rewar
 from agents.commands.common import (
     DEVICE,
     LEVELS,
+    Device,
     check_engine,
     env_arguments,
     literal,
@@ -81,9 +82,7 @@ class TrainOptions:
     """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
     lora_rank: Annotated[int | None, AtLeast(1)] = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, otherwise float32."""
@@ -188,11 +187,7 @@ class TrainOptions:
         check_loggers(self.loggers)
 
     def mix_weights(self) -> tuple[float, ...] | None:
-        """The weights of a mixture; None for equal weights.
-
-        Raises:
-            InvalidArgumentError: If the weights are not numbers.
-        """
+        """The weights of a mixture; None for equal weights."""
         try:
             return None if self.mix is None else tuple(float(weight) for weight in self.mix.split(","))
         except ValueError as error:
@@ -201,11 +196,7 @@ class TrainOptions:
             ) from error
 
     def levels(self) -> tuple[str, tuple[Any, ...]]:
-        """The argument of `adaptive` and its values.
-
-        Raises:
-            InvalidArgumentError: If there are fewer than two values, `env` is a mixture, or `env_args` sets the argument too.
-        """
+        """The argument of `adaptive` and its values."""
         name, _, values = (self.adaptive or "").partition("=")
         each = tuple(literal(value) for value in values.split(","))
         if not name or len(each) < 2 or "," in self.env:
@@ -228,11 +219,7 @@ class TrainOptions:
         return StopWhen(**given) if given else None
 
     def eval_names(self) -> list[str]:
-        """The ids of the environments to evaluate on.
-
-        Raises:
-            RLVRError: If an environment does not exist, or is named twice.
-        """
+        """The ids of the environments to evaluate on."""
         names = [rlvr_envs.environment_id(name) for name in (self.eval_env or self.env).split(",")]
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"--eval-env names one environment twice: {', '.join(names)}")

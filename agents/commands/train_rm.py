@@ -12,7 +12,7 @@ from rich.table import Table
 
 from agents import preferences
 from agents.commands.before_loading import UNTRAINED
-from agents.commands.common import DEVICE, on_device
+from agents.commands.common import DEVICE, Device, on_device
 from agents.commands.policies import say_device
 from agents.console.progress import progress
 from agents.interrupts import sigterm_interrupts
@@ -48,9 +48,7 @@ class TrainRM:
     """Share of the prompts whose pairs are held out to test the reward model."""
     per_problem: Annotated[int, AtLeast(1)] = 4
     """Maximum number of pairs that are made for each problem from a folder of rlvr eval."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
     config: RewardModelConfig = field(default_factory=RewardModelConfig)
     """Settings of the training."""
 

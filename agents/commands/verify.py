@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import DEVICE, on_device, verifier_arguments
+from agents.commands.common import DEVICE, Device, on_device, verifier_arguments
 from agents.console.printable import printable
 from agents.runs.files.json_files import to_json
 from verifiers import (
@@ -39,9 +39,7 @@ class Verify:
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
     """The problem's prompt, for verifiers that read prompts, such as judges and reward models."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

@@ -41,11 +41,7 @@ class TextPlayer:
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the text, and after the text the token that ends a turn.
-
-        Raises:
-            DataError: If the tokenizer has no tokens for the text.
-        """
+        """The next token of the text, and after the text the token that ends a turn."""
         if not self._waiting:
             text = self._read()
             if text is None:

@@ -40,10 +40,6 @@ def play_by_server(streams: rlvr_envs.TokenStreams, endpoint: Endpoint, index: i
 
     Returns:
         The exit code: 1 if a request failed after all retries.
-
-    Raises:
-        InvalidArgumentError: If the environment has rules about tokens.
-        EngineError: If the server can't be reached.
     """
     env = message_env(streams, endpoint.config)
     problem = streams.dataset[index]
