@@ -22,8 +22,7 @@ from agents.learn.metrics import pass_metrics, pass_sums
 from agents.losses import squared_value_error, token_weights
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
 from agents.settings.choices import Aggregation
-from agents.settings.critic import CriticConfig
-from agents.settings.learner import LearnerConfig
+from agents.settings.learner import CriticConfig, LearnerConfig
 from verifiers import InvalidArgumentError
 from verifiers.devices import float64_device
 

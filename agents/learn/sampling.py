@@ -13,7 +13,7 @@ from agents.distributed.ranks import MOST_GATHERING, Ranks
 from agents.distributed.rollouts import play_divided
 from agents.learn.algorithm import Algorithm
 from agents.learn.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
-from agents.learn.rank_requirements import objection_to_rows
+from agents.learn.checks import objection_to_rows
 from agents.learn.sampled import Sampled
 from agents.learn.verifier_errors import SeenEpisodes
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.playing.labels import token_label
+from agents.commands.playing.person import token_label
 from agents.policies.transformers.policy import CausalLMPolicy
 
 
