@@ -16,7 +16,7 @@ from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
 from verifiers.devices import using_device
 
 if TYPE_CHECKING:
-    from agents.commands.train_tabular import TabularOptions
+    from agents.commands.tabular_options import TabularOptions
 
 
 _NAMED = AGENTS | VALUE_AGENTS | TABULAR_AGENTS

@@ -49,7 +49,7 @@ from agents.tables.agent import TabularAgent
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from agents.commands.train_tabular import TabularOptions
+    from agents.commands.tabular_options import TabularOptions
 
 _POLICY = ("temperature", "precision", "checkpointing", "shared_prefix", "max_cached_tokens", "fast", "save_dtype")
 """Options that are settings of the policy."""

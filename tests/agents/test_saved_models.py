@@ -137,19 +137,6 @@ def test_weights_of_a_checkpoint_are_those_that_were_saved(source: Path, tmp_pat
     assert all(torch.equal(*pair) for pair in zip(policy.parameters(), other.parameters(), strict=True))
 
 
-def test_a_checkpoint_of_the_first_version_is_read(source: Path, tmp_path: Path) -> None:
-    """It had all bits in `model/`, that of an adapter the merged model, and no `dropped`."""
-    policy = load_policy(source, dtype="float32")[0]
-    save_checkpoint(tmp_path / "saved", policy.model, {"agent": "a", "parts": {}})
-    state = torch.load(tmp_path / "saved" / "state.pt")
-    del state["dropped"]
-    torch.save(state, tmp_path / "saved" / "state.pt")
-    (tmp_path / "saved" / "checksums.json").write_text("{}")
-    other = load_policy(source, dtype="float32")[0]
-    load_checkpoint(tmp_path / "saved", other.model, agent="a", components={})
-    assert all(torch.equal(*pair) for pair in zip(policy.parameters(), other.parameters(), strict=True))
-
-
 def test_the_type_can_be_chosen(source: Path, tmp_path: Path) -> None:
     checkpoint = train(tmp_path / "run", "--model", str(source), "--save-dtype", "float16", steps=1)
     assert types(checkpoint / "model") == {torch.float16}
