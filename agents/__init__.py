@@ -82,8 +82,7 @@ if TYPE_CHECKING:
     from agents.runs.loggers import MetricLogger as MetricLogger
     from agents.runs.run import Run as Run
     from agents.settings.agent import AgentConfig as AgentConfig
-    from agents.settings.critic import CriticConfig as CriticConfig
-    from agents.settings.learner import LearnerConfig as LearnerConfig
+    from agents.settings.learner import CriticConfig as CriticConfig, LearnerConfig as LearnerConfig
     from agents.settings.schedules import Schedule as Schedule
     from agents.tables.agent import (
         TabularAgent as TabularAgent,

@@ -25,17 +25,14 @@ class SeatOfGame(Protocol):
     @property
     def prompt(self) -> str:
         """This side's prompt."""
-        ...
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
         """This side's turns after the prompt, as assistant messages, and the game's replies to them, as user messages."""
-        ...
 
     @property
     def chance(self) -> object:
         """The data that seeds the sampling of a policy in this seat."""
-        ...
 
 
 @dataclass(eq=False)

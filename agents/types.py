@@ -36,7 +36,6 @@ class Policy(Protocol):
     @property
     def version(self) -> int:
         """Number of weight updates so far."""
-        ...
 
     def act(
         self,
@@ -52,7 +51,6 @@ class Policy(Protocol):
             action_mask: i8[b v], 1 for legal tokens, if the environment limits them.
             rows: bool[b], the rows that need an action; None for all. Excluding rows only saves work.
         """
-        ...
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce, with sampling seeds u64[r], that some rows begin new episodes, or new contexts of their current episodes.
@@ -60,7 +58,6 @@ class Policy(Protocol):
         A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are again as short as at the start
         of the context before it.
         """
-        ...
 
 
 class Sampler(Policy, Protocol):
@@ -69,15 +66,12 @@ class Sampler(Policy, Protocol):
     @property
     def learner(self) -> Policy:
         """The policy being trained, whose weights this sampler uses."""
-        ...
 
     def at_temperature(self, temperature: float) -> Policy:
         """Return a policy with the same weights at another temperature; 0 is greedy."""
-        ...
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
         """A context in which the policy acts with the learner's weights as of its start; yields metrics of their transfer."""
-        ...
 
 
 @runtime_checkable
@@ -86,7 +80,6 @@ class LimitsRows(Protocol):
 
     def rows_at_once(self, width: int) -> int | None:
         """The number of rows of up to `width` tokens that there is memory for; None if unlimited."""
-        ...
 
 
 @runtime_checkable
@@ -95,7 +88,6 @@ class Interruptible(Protocol):
 
     def interrupted_after(self, tokens: int) -> Policy:
         """Return a policy that returns completions, finished or not, after at most this number of tokens."""
-        ...
 
 
 @runtime_checkable
@@ -104,7 +96,6 @@ class TakesLearner(Protocol):
 
     def with_learner(self, policy: Any) -> Sampler:
         """Return a sampler whose weights are those of a policy."""
-        ...
 
 
 @runtime_checkable
@@ -113,14 +104,12 @@ class TakesLayers(Protocol):
 
     def check_layers(self) -> None:
         """Check that the sampler, as it is configured, can do this; raises `InvalidArgumentError` if not."""
-        ...
 
     def transferred(self) -> Sampler:
         """Take the learner's weights, on all ranks together, and return a sampler that acts with them while the learner learns.
 
         The returned sampler keeps these weights until the next transfer; its `sampling()` transfers none.
         """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,6 +36,11 @@ def row(problem: int = 0, sample: int = 0, **columns: Any) -> dict[str, Any]:
         "truncated": False,
         "error": None,
         "unsupported": False,
+        "applied": None,
+        "cluster": repr(columns["prompt"]) if columns.get("prompt") is not None else None,
+        "search_tokens": None,
+        "prompt_tokens": None,
+        "cost": None,
         **columns,
     }
 

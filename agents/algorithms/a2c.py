@@ -26,7 +26,7 @@ from agents.learn.agent import Agent
 from agents.losses import Aggregation, policy_gradient
 from agents.settings.agent import AgentConfig
 from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step
-from agents.settings.critic import CriticConfig
+from agents.settings.learner import CriticConfig
 from verifiers import AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:

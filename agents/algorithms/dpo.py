@@ -206,11 +206,7 @@ class DPO(Agent):
 
 
 def pair_episodes(streams: rlvr_envs.TokenStreams, pair: PreferencePair, group: int) -> tuple[Trajectory, Trajectory]:
-    """Make the episodes of a pair, with the score 1 for the preferred completion and 0 for the other.
-
-    Raises:
-        DataError: If the prompt or a completion is longer than the environment allows.
-    """
+    """Make the episodes of a pair, with the score 1 for the preferred completion and 0 for the other."""
     problem = pair.problem
     prompt = streams.encode_prompt(problem)
     made = (

@@ -25,12 +25,11 @@ from agents.algorithms.value_based import VALUE_CONTROL, critic_advantages, lamb
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.learn.agent import Agent
-from agents.learn.loss import Loss
+from agents.learn.learner import Loss
 from agents.learn.metrics import pass_metrics
 from agents.settings.agent import AgentConfig
 from agents.settings.config_checks import require_defaults, require_on_policy, require_one_step
-from agents.settings.critic import CriticConfig
-from agents.settings.learner import LearnerConfig
+from agents.settings.learner import CriticConfig, LearnerConfig
 from verifiers import Above, AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -44,7 +44,7 @@ from agents.kl import KLEstimator
 from agents.learn.agent import Agent
 from agents.losses import clipped_surrogate, clipped_tokens
 from agents.settings.agent import AgentConfig
-from agents.settings.critic import CriticConfig
+from agents.settings.learner import CriticConfig
 from verifiers import Above, AtLeast, Between, InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TrainablePolicy
 from agents.settings.agent import AgentConfig
 from agents.settings.config_checks import NO_RATIO, require_defaults, require_one_step
-from agents.settings.critic import CriticConfig
+from agents.settings.learner import CriticConfig
 from agents.types import Sampler
 from verifiers import Between, InvalidArgumentError
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from agents.advantages import gae
 from agents.batch import Batch
-from agents.settings.critic import CriticConfig
+from agents.settings.learner import CriticConfig
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import rlvr_envs
 import verifiers
-from agents.commands.common import DEVICE, env_arguments, on_device, verifier_spec
+from agents.commands.common import DEVICE, Device, env_arguments, on_device, verifier_spec
 from agents.console.progress import progress
 from agents.runs.files.json_files import write_json
 from agents.runs.files.outputs import check_new_file
@@ -59,9 +59,7 @@ class AuditVerifier:
     """File for a card of error rates, times, failures and smallest examples, as .md or .html."""
     overwrite: bool = False
     """Replace the files of `json` and `card` if they exist."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     def __post_init__(self) -> None:
         if self.against is not None and self.drawn is None:
@@ -107,7 +105,7 @@ class AuditVerifier:
             write_json(self.json, report.to_dict())
         if self.card is not None:
             write_card(report, self.card)
-        console.print(str(report), markup=False, highlight=False, soft_wrap=True)
+        console.print(str(report))
         return 0 if report.clean else 1
 
     def _problems(self) -> rlvr_envs.Dataset | None:

@@ -45,9 +45,6 @@ def check_policy(
         arguments: Arguments of the environment.
         task_arguments: Further arguments, only for a `TaskEnv`.
         acts: Whether the model plays whole episodes, which must then fit into its context.
-
-    Raises:
-        RLVRError: As loading the policy and building the environment would.
     """
     tokenizer, context = arguments.get("tokenizer"), None
     if model == UNTRAINED and Path(model).exists():
@@ -78,9 +75,6 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
     Args:
         model: The model's folder, or its name on the hub; None for no model.
         arguments: Arguments of the verifier; if they name a server, the model is on that server.
-
-    Raises:
-        InvalidArgumentError: If the model does not exist.
     """
     if model is not None and arguments.get("server") is None:
         if gguf_file(model) is not None:
@@ -92,11 +86,7 @@ def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
 
 
 def check_lora(rank: int | None) -> None:
-    """Check that LoRA is installed if it is used.
-
-    Raises:
-        MissingDependencyError: If it is used but not installed.
-    """
+    """Check that LoRA is installed if it is used."""
     if rank is not None and importlib.util.find_spec("peft") is None:
         raise missing_dependency("peft", "lora", "LoRA")
 
@@ -106,16 +96,8 @@ def check_environment(
 ) -> rlvr_envs.CheckedTask | None:
     """Check an environment with its data set and its verifier.
 
-    Args:
-        name: As for `rlvr_envs.find_environment`.
-        arguments: Its arguments.
-        task_arguments: Further arguments, only for a `TaskEnv`.
-
     Returns:
         The checked facts about its task; None if it has no task, or has its own constructor.
-
-    Raises:
-        RLVRError: As building the environment would.
     """
     found: Any = rlvr_envs.find_environment(name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):

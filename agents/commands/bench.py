@@ -12,7 +12,7 @@ from rich.console import Console
 
 import rlvr_envs
 from agents.commands.command_line import check_before_loading, parse_command
-from agents.commands.common import DEVICE, check_engine, env_arguments, on_device
+from agents.commands.common import DEVICE, Device, check_engine, env_arguments, on_device
 from agents.commands.evaluate import Evaluate, short_name
 from agents.commands.evaluate_options import EngineName
 from agents.commands.problems import load_problems
@@ -76,9 +76,7 @@ class Bench:
     clusters: str | None = None
     """Column of the data sets whose value is the same for problems that belong together; by default, problems with equal
     prompts belong together."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     def __post_init__(self) -> None:
         if (self.margin or self.budget is not None) and not self.until_decided:
@@ -108,8 +106,8 @@ class Bench:
         _check_complete(entrants, out)
         evaluations = list(self._evaluations(suite, entrants, out))
         lines = [] if suite.train is None else list(_training_lines(suite.train, out))
-        self._check_models(lines, [one for _, _, one in evaluations])
         trainings = [_training(agent, line) for agent, line in lines]
+        self._check_models([one for _, _, one in evaluations])
         for training in trainings:
             training.run(console)
         decisions = {}
@@ -131,8 +129,8 @@ class Bench:
         (out / f"{LEADERBOARD}.md").write_text(text, encoding="utf-8")
         (out / f"{LEADERBOARD}.html").write_text(leaderboard_page(board), encoding="utf-8")
         write_json(out / f"{LEADERBOARD}.json", {"suite": suite.name, "models": models, **board.summary()})
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
-        console.print(f"written to {out / LEADERBOARD}.md, .html and .json", markup=False, soft_wrap=True)
+        console.print(text)
+        console.print(f"written to {out / LEADERBOARD}.md, .html and .json")
         return max(codes)
 
     def _decide(self, console: Console, evaluations: Mapping[str, Evaluate], out: Path) -> list[PairDecision]:
@@ -154,16 +152,10 @@ class Bench:
             dataset = load_problems(first.env, first.split, _data_arguments(first.env, env_arguments(first.env_args)))
             _, clusters = dataset_order(dataset, rules.order_seed, self.clusters)
             drawing = Drawing(clusters, first.problems or len(clusters), self.num_envs, self.budget)
-            return draw_until_decided(
-                entrants, drawing, rules, lambda said: console.print(said, markup=False, soft_wrap=True)
-            )
+            return draw_until_decided(entrants, drawing, rules, lambda said: console.print(said))
 
-    def _check_models(self, lines: Sequence[tuple[str, Sequence[str]]], evaluations: Sequence[Evaluate]) -> None:
-        """Before torch loads, check the trainings and, on every environment, the models that are not trained here."""
-        from agents.commands.train import AGENT_COMMANDS
-
-        for agent, line in lines:
-            check_before_loading(AGENT_COMMANDS.preview(agent), line, f"rlvr train {agent}")
+    def _check_models(self, evaluations: Sequence[Evaluate]) -> None:
+        """Before torch loads, check the models that are not trained here on every environment."""
         if self.engine == "openai":
             return
         check_engine(self.engine, self.engine_args)
@@ -265,11 +257,7 @@ def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; if it draws them, the suite gives the number.
-
-    Raises:
-        InvalidArgumentError: If the suite does not give the number.
-    """
+    """The number of problems of an environment without tokens; if it draws them, the suite gives the number."""
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:
@@ -290,11 +278,7 @@ def _run_folder(out: Path, agent: str, seed: int) -> Path:
 
 
 def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list[str]]]:
-    """The agents to train, each with the options that would follow its name in `rlvr train`.
-
-    Raises:
-        InvalidArgumentError: If the suite contains an option that `rlvr bench` sets itself.
-    """
+    """The agents to train, each with the options that would follow its name in `rlvr train`."""
     for agent in train.agents:
         for seed in train.seeds:
             folder = _run_folder(out, agent, seed)
@@ -316,10 +300,12 @@ def _training_lines(train: SuiteTraining, out: Path) -> Iterator[tuple[str, list
 
 
 def _training(agent: str, line: Sequence[str]) -> Any:
-    """The command of a training, parsed as by `rlvr train`."""
+    """The command of a training, parsed and checked as by `rlvr train`."""
     from agents.commands.train import AGENT_COMMANDS
 
-    return parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
+    command = parse_command(AGENT_COMMANDS.load(agent, *line), line, f"rlvr train {agent}")
+    check_before_loading(command, line)
+    return command
 
 
 def _words(name: str, value: object) -> list[str]:

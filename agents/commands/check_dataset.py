@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,7 +15,6 @@ from rich.console import Console
 import rlvr_envs
 import verifiers
 from agents.commands.common import env_arguments, pairs_of_part, verifier_spec
-from agents.commands.contracts import choose_contracts
 from agents.commands.problems import check_data_arguments, make_verifier
 from agents.console.counting import counted
 from agents.console.progress import progress
@@ -23,7 +23,7 @@ from agents.runs.files.json_files import JsonLines
 from agents.runs.files.outputs import check_new_file
 from agents.runs.verdicts import is_unsupported
 from verifiers import AtLeast, InvalidArgumentError, MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
-from verifiers.unit_tests import DeferredTests
+from verifiers.unit_tests import CONTRACTS, DeferredTests, UnitTestVerifier, contract_of, with_contract
 
 _CHUNK = 32
 _MOST_NAMED = 3
@@ -67,7 +67,7 @@ class CheckDataset:
         if "," in self.name:
             names, codes = self.name.split(","), list[int]()
             for name in names:
-                console.print(name, markup=False)
+                console.print(name)
                 codes.append(replace(self, name=name, args=pairs_of_part(self.args, name, names)).run(console))
             return max(codes)
         task = rlvr_envs.environment_class(self.name).task
@@ -86,7 +86,7 @@ class CheckDataset:
                 if self.split is not None:
                     raise
                 missing = error
-                console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})", markup=False)
+                console.print(f"{split}: not available here ({counted(task.sizes[split], 'problem')})")
                 continue
             results.append(self._check(console, split, dataset, make_verifier(task, spec, dataset)))
         if not results and missing is not None:
@@ -128,32 +128,24 @@ class CheckDataset:
                         faults[_of_any(problem, fault)].append((problem.id, fault))
                 advance(start + len(problems))
         for alike in faults.values():
-            console.print(f"{_named([name for name, _ in alike])}: {alike[0][1]}", markup=False, soft_wrap=True)
+            console.print(f"{_named([name for name, _ in alike])}: {alike[0][1]}")
         passed, judged = outcomes[str(Outcome.CORRECT)], outcomes.total()
         others = "".join(f", {number} {outcome}" for outcome, number in outcomes.items() if outcome != Outcome.CORRECT)
         if judged or not read:
-            console.print(f"{split}: {passed} of {judged} gold completions pass{others}", markup=False)
+            console.print(f"{split}: {passed} of {judged} gold completions pass{others}")
         if read:
             console.print(
-                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference",
-                markup=False,
-                soft_wrap=True,
+                f"{split}: {counted(len(read), 'problem')} without a gold completion; {sum(read)} have a readable reference"
             )
         if contracts:
             shares = " and ".join(f"{number} {contract}" for contract, number in sorted(contracts.items()))
-            console.print(f"{split}: {shares}, as {self.out} says", markup=False, soft_wrap=True)
+            console.print(f"{split}: {shares}, as {self.out} says")
         if unsupported:
-            console.print(
-                f"{split}: the verifier does not support the tests of {_named(unsupported)}",
-                markup=False,
-                soft_wrap=True,
-            )
+            console.print(f"{split}: the verifier does not support the tests of {_named(unsupported)}")
         if len(asked) < count:
             console.print(
                 f"{split}: {counted(count, 'problem')}{distinct_note(count, len(asked))}: those with equal prompts are one "
-                "cluster in every interval",
-                markup=False,
-                soft_wrap=True,
+                "cluster in every interval"
             )
         return passed == judged and all(read)
 
@@ -206,3 +198,78 @@ def judge_golds(verifier: Verifier, problems: Sequence[Problem]) -> list[Verdict
 
 def _reason(verdict: Verdict) -> str:
     return f"{verdict.outcome}, answer {verdict.answer!r}, {dict(verdict.detail)}"
+
+
+_CAUSE = 200
+"""Maximum number of characters recorded of a failure's cause."""
+
+
+@dataclass(frozen=True)
+class ContractChoice:
+    """The contract chosen for a problem."""
+
+    problem: Problem
+    contract: str
+    reason: str
+    verdict: Verdict
+    """The verdict on the gold completion under the contract."""
+
+    def row(self) -> dict[str, str]:
+        """The line for the file that a data set reads with `contracts=`."""
+        return {"id": self.problem.id, "contract": self.contract, "reason": self.reason}
+
+
+def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[ContractChoice]:
+    """Choose the first contract, of separate and together, under which a problem's gold completion passes.
+
+    If it passes under neither, the data set's contract stays.
+    """
+    if not isinstance(verifier, UnitTestVerifier):
+        raise InvalidArgumentError(
+            f"--contract auto chooses how tests run, and these problems are judged by {type(verifier).__name__}: name a data "
+            "set of programs, or --verifier unit_tests"
+        )
+    verdicts: list[dict[str, Verdict]] = [{} for _ in problems]
+    for contract in CONTRACTS:
+        asked = {
+            index: form
+            for index, problem in enumerate(problems)
+            if not _passed(verdicts[index]) and (form := _under(problem, contract)) is not None
+        }
+        golds = [str(form.metadata["gold_completion"]) for form in asked.values()]
+        judged = verifiers.verify_batch(verifier, golds, [*asked.values()])
+        for index, verdict in zip(asked, judged, strict=True):
+            verdicts[index][contract] = verdict
+    return [_choice(problem, own) for problem, own in zip(problems, verdicts, strict=True)]
+
+
+def _under(problem: Problem, contract: str) -> Problem | None:
+    """A problem under a contract; None if its tests can't run under it."""
+    try:
+        return dataclasses.replace(problem, reference=with_contract(problem.reference, contract))
+    except InvalidArgumentError:
+        return None
+
+
+def _choice(problem: Problem, verdicts: Mapping[str, Verdict]) -> ContractChoice:
+    own = contract_of(problem.reference)
+    failed = "; ".join(f"{name}: {_cause(verdict)}" for name, verdict in verdicts.items() if not _right(verdict))
+    if not _passed(verdicts):
+        return ContractChoice(problem, own, f"the gold completion fails; {failed}", verdicts[own])
+    *_, (contract, verdict) = verdicts.items()
+    return ContractChoice(problem, contract, f"the gold completion passes{failed and f'; {failed}'}", verdict)
+
+
+def _right(verdict: Verdict) -> bool:
+    return verdict.outcome is Outcome.CORRECT
+
+
+def _passed(verdicts: Mapping[str, Verdict]) -> bool:
+    return any(map(_right, verdicts.values()))
+
+
+def _cause(verdict: Verdict) -> str:
+    exception = verdict.detail.get("exception")
+    text = exception.get("message", "") if isinstance(exception, Mapping) else ""
+    said = (verdict.detail.get(name) for name in ("failure", "reason", "error"))
+    return ", ".join(str(one) for one in (*said, text) if one)[:_CAUSE] or str(verdict.outcome)

@@ -10,16 +10,14 @@ import os
 import types
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Protocol, Union, get_args, get_origin, get_type_hints
 
 import tyro
 from rich.console import Console
 
-from agents.commands.setting_names import setting_names
-from agents.commands.usage_errors import unknown_options, usage_error, with_option_names
+from agents.commands.usage_errors import usage_error, with_option_names
 from verifiers import (
     Bound,
     InvalidArgumentError,
@@ -32,31 +30,23 @@ from verifiers import (
 )
 
 
-@dataclass(frozen=True)
-class Preview:
-    """The part of a command that is read and checked before torch loads: all options but those in `settings`."""
-
-    options: type[Any]
-    """The dataclass of the command's options without these settings."""
-    settings: str
-    """The dataclass of the settings, as module:Class."""
-    check: Callable[[Any, Mapping[str, str]], None]
-    """Checks the options; it also gets the settings that were typed, as text."""
-
-
 class Command(Protocol):
     """A dataclass of options."""
 
     def run(self, console: Console) -> int:
         """Run the command, and return the exit code."""
-        ...
+
+    def check(self) -> None:
+        """Raise an `RLVRError` if the options are invalid, as far as that shows without torch.
+
+        Only commands that are `checked_first` have this method.
+        """
 
     def launcher(self) -> Callable[[Sequence[str]], int] | None:
         """A function that runs the command's arguments in several processes; None to run in this process.
 
         The function returns the exit code. Only commands that are `distributed` have this method.
         """
-        ...
 
 
 HELP = ("-h", "--help")
@@ -84,30 +74,11 @@ def naming_options(options: type, arguments: Sequence[str]) -> Iterator[None]:
         raise (RefusedError if isinstance(error, REFUSING) else FailedError)(message) from error
 
 
-def check_before_loading(preview: Preview | None, arguments: Sequence[str], prog: str) -> None:
-    """Refuse an invalid command line, as far as it can be checked without torch.
-
-    Raises:
-        RefusedError: If the command line is invalid.
-        FailedError: If the command would fail.
-    """
-    if preview is None or {*HELP} & {*arguments}:
-        return
-    others = [f"--{name.replace('_', '-')}" for name in setting_names(preview.settings)]
-    options, rest = _parse(preview.options, arguments, prog, others)
-    with naming_options(preview.options, arguments), warnings.catch_warnings():
+def check_before_loading(command: Command, arguments: Sequence[str]) -> None:
+    """Refuse an invalid command line, as far as it can be checked without torch."""
+    with naming_options(type(command), arguments), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the command itself gives the same warnings
-        preview.check(options, _typed(rest))
-
-
-def _typed(words: Sequence[str]) -> dict[str, str]:
-    """The settings in a part of a command line, each with the text after its name; the text is empty for a switch."""
-    typed: dict[str, str] = {}
-    for name, value in itertools.pairwise([*words, ""]):
-        if name.startswith("--"):
-            flag, equals, text = name[2:].partition("=")
-            typed[flag.replace("-", "_")] = text if equals else "" if value.startswith("--") else value
-    return typed
+        command.check()
 
 
 def value_of(option: str, arguments: Sequence[str]) -> str | None:
@@ -237,33 +208,15 @@ def _option(
 
 
 def parse_command(options: type[Any], arguments: Sequence[str], prog: str) -> Command:
-    """Read the options of a command.
-
-    Raises:
-        RefusedError: If an option is unknown, or its value is invalid.
-        SystemExit: After `--help`.
-    """
-    command: Command
-    command, _ = _parse(options, arguments, prog)
-    return command
-
-
-def _parse(
-    options: type[Any], arguments: Sequence[str], prog: str, others: Sequence[str] | None = None
-) -> tuple[Any, list[str]]:
-    """Read options, and return the words of the options in `others`, such as --group-size, which are read elsewhere."""
+    """Read the options of a command."""
     _check_given_once(options, arguments)
     arguments = _without_commas(options, arguments)
     wide = contextlib.nullcontext() if {*HELP} & {*arguments} else _wide_terminal()
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), wide:
-            given: dict[str, Any] = {"args": arguments, "prog": prog, "config": _STYLE, "registry": _REGISTRY}
-            if others is None:
-                read, rest = tyro.cli(options, **given), list[str]()
-            else:
-                read, rest = tyro.cli(options, return_unknown_args=True, **given)
-            check_types(read)
+            command: Command = tyro.cli(options, args=arguments, prog=prog, config=_STYLE, registry=_REGISTRY)
+            check_types(command)
     except RLVRError as error:
         raise RefusedError(with_option_names(str(error), options, arguments)) from error
     except SystemExit as stop:
@@ -273,14 +226,9 @@ def _parse(
         cause = next((raised for raised in _context(stop) if isinstance(raised, RLVRError)), stop)
         if isinstance(cause, RLVRError):
             raise RefusedError(with_option_names(str(cause), options, arguments)) from cause
-        raise _misused(usage_error(options, arguments, said.getvalue(), others or ()), prog) from cause
-    if others is not None and (unknown := unknown_options(options, arguments, others)) is not None:
-        raise _misused(unknown, prog)
-    return read, rest
-
-
-def _misused(message: str, prog: str) -> RefusedError:
-    return RefusedError(f"{message}{' See' if message.endswith('?') else '; see'} {prog} --help")
+        message = usage_error(options, arguments, said.getvalue())
+        raise RefusedError(f"{message}{' See' if message.endswith('?') else '; see'} {prog} --help") from cause
+    return command
 
 
 def _check_given_once(options: type[Any], arguments: Sequence[str]) -> None:

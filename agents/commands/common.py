@@ -10,9 +10,10 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Concatenate, ParamSpec, TypeVar
 
 import gymnasium
+import tyro
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 from rich.console import Console
 
@@ -30,11 +31,7 @@ Env = TypeVar("Env", bound="rlvr_envs.TaskEnv | rlvr_envs.TokenVectorEnv")
 
 
 def check_is_saved(model: str) -> None:
-    """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model.
-
-    Raises:
-        InvalidArgumentError: If the model has this name, and no folder has it.
-    """
+    """Refuse the name "tiny", for which `rlvr train` and `rlvr sft` create an untrained model."""
     if model == "tiny" and not Path(model).exists():
         raise InvalidArgumentError(
             'the "tiny" model of rlvr train and rlvr sft is untrained: name a model that one of them saved, such as '
@@ -44,15 +41,18 @@ def check_is_saved(model: str) -> None:
 
 DEVICE = "auto"
 """The default of the option --device."""
+Device = Annotated[
+    str,
+    tyro.conf.arg(
+        help='Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the '
+        "variable RLVR_DEVICE, or else the first available one of cuda, xpu and mps."
+    ),
+]
+"""The option --device."""
 
 
 def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[Any, P], int]:
-    """Decorate the method `run` of a command, so that its models are on the device of the option --device.
-
-    Raises:
-        UnknownNameError: If there is no such device.
-        InvalidArgumentError: If the device is not available here.
-    """
+    """Decorate the method `run` of a command, so that its models are on the device of the option --device."""
 
     @functools.wraps(run)
     def run_there(command: Any, /, *args: P.args, **options: P.kwargs) -> int:
@@ -68,7 +68,7 @@ def say_stops(console: Console, env: object) -> None:
     if tokenizer is not None and len(stops := rlvr_envs.stop_tokens(tokenizer)) > 1:
         marks = {token: rlvr_envs.dialogue.spell(tokenizer, [token]) for token in stops}
         shown = [f"{mark if mark.isprintable() else repr(mark)} ({stops[token]})" for token, mark in marks.items()]
-        console.print(f"turns end with {' or '.join(reversed(shown))}", markup=False, soft_wrap=True)
+        console.print(f"turns end with {' or '.join(reversed(shown))}")
 
 
 VerifierChoice = tuple[str, dict[str, Any]]
@@ -107,9 +107,6 @@ def named_arguments(pairs: Sequence[str], whose: str) -> dict[str, Any]:
     """Read `name=value` pairs; a value that is a Python literal is evaluated, any other value is text.
 
     A text `env:NAME`, even inside a literal, is replaced by the value of that environment variable: see `verifiers.secret`.
-
-    Raises:
-        InvalidArgumentError: If a pair has no `=`, a name occurs twice, or there is no such variable.
     """
     arguments: dict[str, Any] = {}
     for pair in pairs:
@@ -142,16 +139,7 @@ def literal(text: str) -> Any:
 
 
 def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str | None) -> VerifierChoice | None:
-    """The verifier that a command's options select; None if they select no verifier.
-
-    Args:
-        verifier: A name, or module:attribute.
-        pairs: The verifier's arguments, each as name=value.
-        reward_model: The folder or hub name of a reward model to use as the verifier.
-
-    Raises:
-        InvalidArgumentError: If there are two verifiers, or arguments without a verifier.
-    """
+    """The verifier that a command's options select; None if they select no verifier."""
     if verifier is not None and reward_model is not None:
         raise InvalidArgumentError(
             f"two verifiers: {verifier!r} and the reward model {reward_model!r}; give one of them"
@@ -167,12 +155,7 @@ def verifier_spec(verifier: str | None, pairs: Sequence[str], reward_model: str 
 
 
 def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> EndpointConfig:
-    """The settings of an endpoint, from the command's own options and from `name=value` arguments of the engine.
-
-    Raises:
-        UnknownArgumentError: If there is no such setting.
-        InvalidArgumentError: If a setting is given in both ways, or has an invalid value.
-    """
+    """The settings of an endpoint, from the command's own options and from `name=value` arguments of the engine."""
     from agents.settings.endpoint import EndpointConfig
 
     names = [setting.name for setting in dataclasses.fields(EndpointConfig)]
@@ -188,16 +171,7 @@ def endpoint_config(options: Mapping[str, Any], pairs: Sequence[str]) -> Endpoin
 
 
 def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConfig, arguments: dict[str, Any]) -> Env:
-    """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers.
-
-    Args:
-        make: Makes the environment from arguments.
-        config: The server's settings.
-        arguments: The arguments that were given.
-
-    Raises:
-        InvalidArgumentError: If the environment has rules about tokens.
-    """
+    """Make an environment for a server. On the chat route the server's template renders the prompt and ends the answers."""
     chat = {"prompt": "auto_chat", "stop": ()} if config.route == "chat" else {}
     try:
         return make({**chat, **arguments})
@@ -208,16 +182,7 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
 
 
 def check_engine(engine: str, pairs: Sequence[str]) -> None:
-    """Check that an engine for sampling with local weights is installed, and that it takes these arguments.
-
-    Args:
-        engine: torch or vllm.
-        pairs: The engine's arguments, each as name=value.
-
-    Raises:
-        InvalidArgumentError: If the engine takes no arguments.
-        MissingDependencyError: If the engine is not installed.
-    """
+    """Check that an engine for sampling with local weights is installed, and that it takes these arguments."""
     if engine == "torch" and pairs:
         raise InvalidArgumentError(f"engine 'torch' takes no arguments, got {list(pairs)}: set engine to 'vllm'")
     arguments = named_arguments(pairs, "an engine")
@@ -230,14 +195,7 @@ def check_engine(engine: str, pairs: Sequence[str]) -> None:
 def make_any_vec(
     name: str, num_envs: int, arguments: dict[str, Any], task_arguments: Mapping[str, Any]
 ) -> VectorEnv[Any, Any, Any]:
-    """Build the native vector environment for a name, or vectorise any other Gymnasium environment.
-
-    Args:
-        name: As for `rlvr_envs.find_environment`.
-        num_envs: Number of episodes played at once.
-        arguments: Arguments of the environment.
-        task_arguments: Further arguments, passed only if the environment is a `TaskEnv`.
-    """
+    """Build the native vector environment for a name, or vectorise any other Gymnasium environment."""
     environment: Any = rlvr_envs.find_environment(name)
     if isinstance(environment, type) and issubclass(environment, rlvr_envs.TaskEnv):
         return make_vec(name, num_envs, with_options(task_arguments, arguments))
@@ -250,11 +208,7 @@ DISABLED = AutoresetMode.DISABLED
 
 
 def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build one user-defined environment.
-
-    Raises:
-        InvalidArgumentError: If `make` does not accept the arguments, or does not return a Gymnasium environment.
-    """
+    """Build one user-defined environment."""
     try:
         inspect.signature(make).bind(**arguments)
     except TypeError as error:
@@ -272,11 +226,7 @@ def make_one(name: str, make: Callable[..., object], arguments: Mapping[str, Any
 
 
 def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge the environment arguments in `--env-args` with the arguments that have their own options.
-
-    Raises:
-        InvalidArgumentError: If an argument is given in both ways, so that a record could contradict the run.
-    """
+    """Merge the environment arguments in `--env-args` with the arguments that have their own options."""
     twice = sorted(options.keys() & arguments.keys())
     if twice:
         raise InvalidArgumentError(f"the environment argument {twice[0]!r} has an option of its own: use --{twice[0]}")
@@ -284,11 +234,7 @@ def with_options(options: Mapping[str, Any], arguments: Mapping[str, Any]) -> di
 
 
 def check_reserved(arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments of an environment that commands set themselves.
-
-    Raises:
-        InvalidArgumentError: If there is such an argument.
-    """
+    """Refuse arguments of an environment that commands set themselves."""
     taken = arguments.keys() & {"num_envs", "copy"}
     if taken:
         raise InvalidArgumentError(f"{sorted(taken)} can't be environment arguments: num_envs is an option of its own")
@@ -346,7 +292,7 @@ def say_prompt(console: Console, env: object, *, as_messages: bool = False) -> N
         how = "without the model's chat template; prompt=auto uses it"
     else:
         return
-    console.print(f"prompt: {render.prompt.name}, {how}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"prompt: {render.prompt.name}, {how}")
 
 
 _PLAIN = "User: ... Assistant:"
@@ -372,4 +318,4 @@ def shown_warnings(*, quiet: bool = False) -> Iterator[None]:
 
 def print_warning(message: object) -> None:
     """Print a warning in one line on standard error."""
-    TerminalConsole(stderr=True).print(f"warning: {message}", markup=False, highlight=False, soft_wrap=True)
+    TerminalConsole(stderr=True).print(f"warning: {message}")

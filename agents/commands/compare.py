@@ -17,7 +17,7 @@ from rich.table import Table
 import rlvr_envs
 from agents.commands.common import env_arguments, shown_warnings
 from agents.commands.problems import load_problems, recorded_verifier
-from agents.commands.sections import as_text, print_section
+from agents.commands.sections import print_section
 from agents.console.counting import counted
 from agents.console.printable import in_one_line
 from agents.runs.at_k import answer_verifier, check_draws
@@ -35,6 +35,7 @@ from agents.runs.comparison import (
 from agents.runs.decisions import Rules, decide_pairs
 from agents.runs.evaluation import MAX_ERROR_SHARE
 from agents.runs.evaluation_record import ORACLE_NOTE
+from agents.runs.files.json_files import as_text
 from agents.runs.judging import recorded_votes, with_clusters
 from agents.runs.reading import RecordedRun
 from verifiers import AtLeast, Between, InvalidArgumentError
@@ -96,9 +97,9 @@ class Compare:
         runs = [self._read(folder) for folder in self.runs]
         comparisons = compare_measures(runs, self._measures(runs))
         for difference in task_differences(runs):
-            console.print(f"not the same task: {difference}", markup=False, soft_wrap=True)
+            console.print(f"not the same task: {difference}")
         for note in _notes(runs, comparisons[0].problems):
-            console.print(note, markup=False, soft_wrap=True)
+            console.print(note)
         wide = _table(comparisons)
         anywhere = console.options.update(max_width=_ANY_WIDTH)
         fits = Measurement.get(console, anywhere, wide).maximum <= console.width
@@ -107,18 +108,16 @@ class Compare:
             about = ", approximate with so few" if comparison.distinct < FEW_PROBLEMS else ""
             problems = counted(comparison.problems, "problem") + distinct_note(comparison.problems, comparison.distinct)
             means = f"means over {problems}, 95 % intervals over problems{about}"
-            console.print(_labelled(means, comparison, comparisons), markup=False)
+            console.print(_labelled(means, comparison, comparisons))
             for row in comparison.rows[1:]:
                 sentence = _labelled(row.sentence(runs[0]), comparison, comparisons)
-                console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+                console.print(sentence)
             for sentence in _power(comparison, self.power):
-                console.print(
-                    _labelled(sentence, comparison, comparisons), markup=False, highlight=False, soft_wrap=True
-                )
+                console.print(_labelled(sentence, comparison, comparisons))
         if self.until_decided:
             order_seed = runs[0].settings.get("order_seed", 0) if self.order_seed is None else self.order_seed
             for decision in decide_pairs(runs, Rules(self.margin, self.max_error_share, order_seed)):
-                console.print(str(decision), markup=False, highlight=False, soft_wrap=True)
+                console.print(str(decision))
         _show(console, runs, self.show)
         return 0
 

@@ -47,24 +47,18 @@ class Contamination:
             (overlap for overlap in results if overlap.share >= self.threshold), key=lambda overlap: -overlap.share
         )
         for overlap in flagged[:_SHOWN]:
-            console.print(
-                f"{overlap.problem_id}: {overlap.share:.0%}, such as “{overlap.example}”", markup=False, soft_wrap=True
-            )
+            console.print(f"{overlap.problem_id}: {overlap.share:.0%}, such as “{overlap.example}”")
         if len(flagged) > _SHOWN:
-            console.print(f"... and {len(flagged) - _SHOWN} more", markup=False)
+            console.print(f"... and {len(flagged) - _SHOWN} more")
         touched = sum(overlap.share > 0 for overlap in results)
         short = sum(overlap.whole for overlap in results)
         if short:
             console.print(
                 f"{short} of {len(results)} prompts have at most {self.words} words: such a prompt counts only if it is a "
-                f"whole prompt of {self.train}; --words sets this number",
-                markup=False,
-                soft_wrap=True,
+                f"whole prompt of {self.train}; --words sets this number"
             )
         console.print(
             f"{len(flagged)} of {len(results)} problems share {self.threshold:.0%} or more of their {self.words}-grams with "
-            f"{self.train}, {touched} at least one",
-            markup=False,
-            soft_wrap=True,
+            f"{self.train}, {touched} at least one"
         )
         return 1 if flagged else 0

@@ -100,14 +100,14 @@ def _print_report(console: Console, title: str, report: Mapping[str, Any]) -> No
     complete = published in (None, report["problems"]) or report["limit"] is not None
     of = "" if complete else f", of {published} published rows"
     distinct = distinct_note(report["problems"], report["distinct"])
-    console.print(f"{title}: {counted(report['problems'], 'problem')}{of}{distinct}", markup=False)
+    console.print(f"{title}: {counted(report['problems'], 'problem')}{of}{distinct}")
     table = Table("", *QUANTILES, "mean")
     table.columns[0].no_wrap = True
     table.add_row(f"prompt, {report['prompt_length']['unit']}", *_cells(report["prompt_length"]))
     for name, level in report["levels"].items():
         if "quantiles" in level:
             table.add_row(name, *_cells(level["quantiles"]))
-    console.print(table, markup=False)
+    console.print(table)
     for name, level in report["levels"].items():
         if "counts" in level:
             _print_line(
@@ -146,18 +146,14 @@ def _ids(found: Mapping[str, Any]) -> str:
 
 
 def _print_line(console: Console, label: str, text: str) -> None:
-    console.print(f"  {label}: {text}", markup=False, highlight=False, soft_wrap=True)
+    console.print(f"  {label}: {text}")
 
 
 class DataCommands(dict[str, str]):
     """The commands below `rlvr data`, with their summaries."""
 
     def load(self, name: str, *arguments: str) -> type[DataStats]:
-        """Return the dataclass of a command's options, whatever its arguments.
-
-        Raises:
-            UnknownNameError: If there is no such command; the message suggests the nearest.
-        """
+        """Return the dataclass of a command's options, whatever its arguments."""
         if name not in self:
             raise unknown_name("command of rlvr data", name, self)
         return DataStats

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from rich.console import Console
 
-from agents.commands.common import DEVICE, on_device
+from agents.commands.common import DEVICE, Device, on_device
 from agents.runs.files.outputs import check_folder
 from verifiers import AtLeast
 
@@ -21,9 +21,7 @@ class Demo:
     """Folder for the starting checkpoint and the runs."""
     steps: Annotated[int, AtLeast(1)] = 160
     """Number of training steps of GRPO."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

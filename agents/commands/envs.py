@@ -24,7 +24,7 @@ class Envs:
     def run(self, console: Console) -> int:
         """Print the list, or the description of one environment."""
         if self.name is not None:
-            console.print(description(_described(self.name)), markup=False)
+            console.print(description(_described(self.name)))
             return 0
         table = Table(box=SIMPLE, padding=(0, 1, 0, 0), pad_edge=False)
         for column in ("id", "verifier"):

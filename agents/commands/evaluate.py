@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from rich.console import Console
 
 import rlvr_envs
+import verifiers
 from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     check_engine,
@@ -21,8 +23,10 @@ from agents.commands.common import (
     env_for_endpoint,
     folder_name,
     make_vec,
+    named_arguments,
     on_device,
     pairs_of_part,
+    print_warning,
     redacted_pairs,
     say_prompt,
     say_stops,
@@ -32,7 +36,6 @@ from agents.commands.common import (
     with_options,
 )
 from agents.commands.evaluate_options import EvaluateOptions, check_before, saved_agent
-from agents.commands.evaluate_report import report
 from agents.commands.problems import permit_together
 from agents.commands.saved_agents import (
     SavedAgent,
@@ -40,7 +43,6 @@ from agents.commands.saved_agents import (
     trained_arguments,
     vectorized,
 )
-from agents.commands.searches import search_for
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.interrupts import sigterm_interrupts
@@ -49,10 +51,12 @@ from agents.rollouts.evaluation import evaluate, number_of_problems
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
 from agents.runs.evaluation import Evaluation
-from agents.runs.evaluation_record import EvaluationRecord, Sample
+from agents.runs.evaluation_record import ORACLE_NOTE, SAMPLES, EvaluationRecord, Sample
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.outputs import free_folder
+from agents.search.guides import GUIDES, Guide, GuideName
 from agents.types import Policy
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 if TYPE_CHECKING:
     from agents.tables.agent import TabularAgent
@@ -131,18 +135,12 @@ class Evaluate(EvaluateOptions):
                 if record.num_samples:
                     TerminalConsole(stderr=True).print(
                         f"the samples so far are in {out}; continue with the same command and --out {resumed_as or out} "
-                        "--resume",
-                        markup=False,
-                        soft_wrap=True,
+                        "--resume"
                     )
                 raise
 
     def check_model(self) -> None:
-        """Before torch loads, check a language model, the environment, and that they fit together.
-
-        Raises:
-            RLVRError: As loading the model and building the environment would.
-        """
+        """Before torch loads, check a language model, the environment, and that they fit together."""
         name = rlvr_envs.environment_id(self.env)
         rlvr_envs.environment_class(name)
         check_engine(self.engine, self.engine_args)
@@ -289,3 +287,85 @@ def _with_trained_arguments(
     return InvalidArgumentError(
         f"{error}. The run was trained with {given}, and rlvr eval does not take these over: give the same arguments"
     )
+
+
+def report(
+    console: Console, options: EvaluateOptions, name: str, out: Path, result: Evaluation, resumed_as: Path
+) -> None:
+    """Print the score of an evaluation, with the settings that determined the score and the next commands.
+
+    Args:
+        console: Where to print.
+        options: Options of the command.
+        name: Id of the environment.
+        out: Folder of the evaluation.
+        result: The evaluation.
+        resumed_as: The --out with which the user's command continues this evaluation.
+    """
+    versions = ", ".join(f"{package} {version}" for package, version in package_versions().items() if version)
+    lines = [
+        f"{name} {options.split}, model {options.model}, temperature {options.temperature:g}, seed {options.seed}",
+        versions,
+        f"score {result}",
+        f"{f'outcomes {result.outcomes}, ' if result.outcomes else ''}truncated {result.truncated}; written to {out}",
+    ]
+    if result.rerun_error is not None and options.temperature > 0:
+        lines.insert(
+            3, f"re-run noise {result.rerun_error:.3f}: standard error of the score over samples of these problems"
+        )
+    if result.prompt_tokens is not None:
+        paid = "" if result.cost is None else f", cost {result.cost:.4g}"
+        lines.insert(-1, f"tokens: {result.prompt_tokens} of prompts, {result.tokens} of completions{paid}")
+    elif options.engine == "openai":
+        cost = "" if options.price is None else " and cost"
+        lines.insert(-1, f"tokens{cost} unknown: the server's answers don't count them (usage.prompt_tokens)")
+    lines[-1:-1] = [str(estimate) for estimate in (*result.pass_at, *result.maj_at)]
+    causes = [f"the verifier broke on {result.verifier_errors} samples"] if result.verifier_errors else []
+    causes += [f"{result.failed_requests} requests failed"] if result.failed_requests else []
+    if causes:
+        lines.append(
+            f"{' and '.join(causes)}, for the reasons in {out / SAMPLES}; the same command with --out {resumed_as} "
+            "--resume repeats these samples"
+        )
+    for line in lines:
+        console.print(line)
+    if result.warning is not None:
+        print_warning(result.warning)
+    if result.oracle:
+        print_warning(f"the samples were {ORACLE_NOTE}")
+
+
+def search_for(name: str | None, pairs: Sequence[str], guide: str | None, guide_pairs: Sequence[str]) -> Search | None:
+    """The search that a command's options select; None without a search."""
+    if name is None:
+        return None
+    from agents.search import MCTS, Beam, BestOfN
+
+    cls: Any = {"best-of-n": BestOfN, "beam": Beam, "mcts": MCTS}[name]
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    settings = named_arguments(pairs, "a search")
+    for setting in settings:
+        if setting not in fields or setting == "guide":
+            raise unknown_argument(f"the search {name}", setting, [known for known in fields if known != "guide"])
+    required = {known for known, field in fields.items() if field.default is dataclasses.MISSING}
+    for missing in sorted(required - settings.keys() - {"guide"}):
+        raise InvalidArgumentError(f"--search {name} needs {missing}: give --search-args {missing}=NUMBER")
+    if "guide" in required:
+        settings["guide"] = _guide(name, guide, guide_pairs)
+    elif guide is not None or guide_pairs:
+        raise InvalidArgumentError(f"--search {name} takes no guide: it goes by the probabilities of the policy")
+    search: Search = cls(**settings)
+    return search
+
+
+def _guide(name: str, guide: str | None, pairs: Sequence[str]) -> Guide:
+    if guide is None:
+        raise InvalidArgumentError(
+            f"--search {name} chooses by a guide: give --guide {', '.join(GUIDES)}, or a verifier such as reward_model"
+        )
+    if guide not in GUIDES:
+        verifier: Verifier = verifiers.make(guide, **verifier_arguments(pairs))
+        return verifier
+    if pairs:
+        raise InvalidArgumentError(f"the guide {guide} takes no arguments, got {list(pairs)}")
+    return cast("GuideName", guide)

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from agents.commands.common import (
     DEVICE,
+    Device,
     check_is_saved,
     env_arguments,
     make_vec,
@@ -93,9 +94,7 @@ class EvaluateOptions:
     env_args: tuple[str, ...] = ()
     """Arguments of the environment, each as name=value, such as max_new_tokens=64 or prompt=boxed_chat; GSM8K.max_new_tokens=64
     is for one of several environments."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     def __post_init__(self) -> None:
         check_draws(self.samples, pass_at=self.pass_at, maj_at=self.maj_at)
@@ -115,11 +114,7 @@ class EvaluateOptions:
 
 
 def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
-    """The agent to evaluate; None if it is a language model.
-
-    Raises:
-        InvalidArgumentError: If an option is given that needs a language model.
-    """
+    """The agent to evaluate; None if it is a language model."""
     saved = SavedAgent.find(options.model) if options.engine == "torch" else None
     if saved is None:
         return None
@@ -136,11 +131,7 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, except its model and a user's verifier.
-
-    Raises:
-        InvalidArgumentError: If an option can't be used; the message names the environment.
-    """
+    """Check the options of an evaluation of one environment, except its model and a user's verifier."""
     arguments, name = env_arguments(options.env_args), options.env
     saved = saved_agent(options)
     try:

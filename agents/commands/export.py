@@ -78,7 +78,7 @@ class Export:
         """Write the files, and print what to do with them."""
         lines = self._merged(self.merge) if self.merge is not None else self._written()
         for line in lines:
-            console.print(line, markup=False, soft_wrap=True)
+            console.print(line)
         return 0
 
     def _written(self) -> list[str]:

@@ -12,6 +12,7 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import (
     DEVICE,
+    Device,
     env_arguments,
     folder_name,
     named_arguments,
@@ -63,9 +64,7 @@ class Grade:
     """Arguments of the data set, each as name=value, such as data_dir=FOLDER."""
     max_error_share: Annotated[float, Between(0, 1)] = MAX_ERROR_SHARE
     """Share of completions that the verifier could not judge above which the command ends with exit code 1."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:
@@ -117,25 +116,19 @@ class Grade:
                 rows, problems, samples, pass_at=self.pass_at, maj_at=self.maj_at, votes=votes
             )
             record.finish(result.summary())
-        console.print(
-            f"{name} {self.split}, completions of {self.file}, verifier {spec[0]}", markup=False, soft_wrap=True
-        )
+        console.print(f"{name} {self.split}, completions of {self.file}, verifier {spec[0]}")
         if any(completion.by_position for completion in completions):
             unread = dict.fromkeys(column for completion in completions for column in completion.unread)
             console.print(
                 "no column names problems (problem_id, id or problem): row n answers problem n"
-                + (f"; not read: {', '.join(unread)}" if unread else ""),
-                markup=False,
-                soft_wrap=True,
+                + (f"; not read: {', '.join(unread)}" if unread else "")
             )
         if problems < len(dataset):
-            console.print(
-                f"completions for {problems} of {len(dataset)} problems: the others are left out", markup=False
-            )
-        console.print(f"score {result}", markup=False, soft_wrap=True)
+            console.print(f"completions for {problems} of {len(dataset)} problems: the others are left out")
+        console.print(f"score {result}")
         for estimate in (*result.pass_at, *result.maj_at):
-            console.print(str(estimate), markup=False)
+            console.print(str(estimate))
         if result.warning is not None:
             print_warning(result.warning)
-        console.print(f"outcomes {result.outcomes}; written to {out}", markup=False, soft_wrap=True)
+        console.print(f"outcomes {result.outcomes}; written to {out}")
         return 1 if result.has_failed(self.max_error_share) else 0

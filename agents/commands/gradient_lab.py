@@ -223,8 +223,7 @@ class GradientLabCommand:
         lab = labs["graded"]
         console.print(
             f"{len(lab.completions)} completions, expected return {lab.expected_return:.4f}, gradient of size "
-            f"{float(lab.gradient.norm()):.4g}; {self.batches} batches of {self.groups} x {self.group_size}",
-            highlight=False,
+            f"{float(lab.gradient.norm()):.4g}; {self.batches} batches of {self.groups} x {self.group_size}"
         )
         table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("estimator", no_wrap=True)
@@ -238,10 +237,8 @@ class GradientLabCommand:
             aggregations.setdefault(str(agent.config.aggregation), []).append(report.name)
         console.print(table)
         for aggregation, names in aggregations.items():
-            console.print(f"{aggregation}: {'; '.join(names)}", markup=False, highlight=False)
-        console.print(
-            _NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-_NOTES_OF_ONE:]), highlight=False
-        )
+            console.print(f"{aggregation}: {'; '.join(names)}")
+        console.print(_NOTES if self.estimator is None else "\n".join(_NOTES.splitlines()[-_NOTES_OF_ONE:]))
         return 0
 
     def _in_court(self) -> bool:
@@ -271,9 +268,9 @@ class GradientLabCommand:
             )
         console.print(table)
         for finding in judgement.findings:
-            console.print(f"* {finding.sentence}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"* {finding.sentence}")
         if code := judgement.code():
-            console.print(f"\nTo see this:\n\n{code}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"\nTo see this:\n\n{code}")
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:
@@ -291,7 +288,7 @@ class GradientLabCommand:
         agents: list[tuple[Estimator, GradientLab, Agent]] = []
         for estimator in ESTIMATORS if self.estimator is None else (_named(self.estimator),):
             if estimator.scores not in labs:
-                console.print(f"{estimator.name} is left out: it needs returns of 1 and 0", highlight=False)
+                console.print(f"{estimator.name} is left out: it needs returns of 1 and 0")
                 continue
             lab = labs[estimator.scores]
             agent = build(lab.policy, estimator, self.groups, self.group_size, lab.horizon, self.aggregation)
@@ -306,7 +303,7 @@ class GradientLabCommand:
             except InvalidArgumentError as error:
                 if self.estimator is not None:
                     raise
-                console.print(f"{estimator.name} is left out: {error}", markup=False, highlight=False)
+                console.print(f"{estimator.name} is left out: {error}")
                 continue
             with progress(estimator.name, self.batches) as advance:
                 report = examine(
@@ -323,11 +320,7 @@ class GradientLabCommand:
 
 
 def lab_of(env: rlvr_envs.TokenVectorEnv, problem: int) -> GradientLab:
-    """A lab of all completions of an environment's problem under `small_policy`.
-
-    Raises:
-        InvalidArgumentError: If there is no such problem, or the problem has too many completions.
-    """
+    """A lab of all completions of an environment's problem under `small_policy`."""
     if not 0 <= problem < len(env.streams.dataset):
         raise InvalidArgumentError(f"the environment has problems 0 to {len(env.streams.dataset) - 1}, got {problem}")
     _, info = env.reset(options={"problems": np.full(env.num_envs, problem)})

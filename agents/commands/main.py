@@ -65,9 +65,8 @@ class _CommandEntry:
     """Placeholder of a subcommand in the usage; None for a command without subcommands."""
     distributed: bool = False
     """Whether processes started by torchrun can run the command together."""
-    preview: str | None = None
-    """Function that returns the command's `Preview`; None if the command itself can be read without torch, or has
-    subcommands."""
+    checked_first: bool = False
+    """Whether the command has a method `check`, which is called before torch loads."""
 
 
 COMMANDS = {
@@ -91,21 +90,22 @@ COMMANDS = {
         "train an agent, such as rlvr train grpo --env Addition; module:Class names a custom one",
         subcommands="AGENT",
         distributed=True,
+        checked_first=True,
     ),
     "sft": _CommandEntry(
         "agents.commands.sft:SFT",
         "fine-tune a model on gold completions, as a warm start",
-        preview="agents.commands.options:SFT",
+        checked_first=True,
     ),
     "train-rm": _CommandEntry(
         "agents.commands.train_rm:TrainRM",
         "fit a reward model to preferences, such as right and wrong completions",
-        preview="agents.commands.options:TRAIN_RM",
+        checked_first=True,
     ),
     "rlhf": _CommandEntry(
         "agents.commands.rlhf:RLHF",
         "run warm start, preferences, reward model and PPO, next to PPO on the verifier",
-        preview="agents.commands.options:RLHF",
+        checked_first=True,
     ),
     "eval": _CommandEntry("agents.commands.evaluate:Evaluate", "evaluate a model on an environment's problems"),
     "play": _CommandEntry("agents.commands.play:Play", "step through one episode, by typing or with a model"),
@@ -188,8 +188,6 @@ def _run(arguments: list[str]) -> int:
         os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")  # ranks report errors of exchanges themselves
         device = value_of("--device", rest)
         _load(f"{_PROCESSES}:join", prog)(device)  # before all else, so that any error is reported only once
-    if entry.preview is not None:
-        check_before_loading(_load(entry.preview, prog), rest, prog)
     target = _load(entry.home, prog)
     if entry.subcommands is not None:
         usage = f"usage: {prog} {entry.subcommands} [options]"
@@ -203,14 +201,15 @@ def _run(arguments: list[str]) -> int:
             raise RefusedError(f"{usage}: expected first one of {', '.join(target)}; got {rest[0]!r}")
         prog = f"{prog} {rest[0]}"
         try:
-            if entry.distributed and not is_launched():  # launched processes check this, and report it once
-                check_before_loading(target.preview(rest[0]), rest[1:], prog)
             with _needing_torch(prog):
                 target, rest = target.load(*rest), rest[1:]
         except UnknownNameError as error:
             raise RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
-    if entry.distributed and not is_launched() and (launcher := command.launcher()) is not None:
+    launched = entry.distributed and is_launched()
+    if entry.checked_first and not launched:  # the process that launched them has checked
+        check_before_loading(command, rest)
+    if entry.distributed and not launched and (launcher := command.launcher()) is not None:
         return launcher(arguments)
     with naming_options(target, rest), _needing_torch(prog):
         return command.run(TerminalConsole())
@@ -237,11 +236,11 @@ def _print_choices(usage: str, choices: Mapping[str, str]) -> None:
     from rich.table import Table
 
     console = TerminalConsole()
-    console.print(f"{usage}\n", highlight=False, markup=False)
+    console.print(f"{usage}\n")
     table = Table.grid(padding=(0, 3))
     for name, summary in choices.items():
         table.add_row(f"  {name}", summary)
-    console.print(table, highlight=False)
+    console.print(table)
 
 
 # Errors
@@ -254,8 +253,8 @@ def _report(error: BaseException, message: str | None, code: int, *, label: str 
         message = processes.reported_here(message)
     if message is not None:
         console = TerminalConsole(stderr=True)
-        console.print(label, style="red", end="", highlight=False)
-        console.print(in_one_line(message), soft_wrap=True, highlight=False, markup=False)
+        console.print(label, style="red", end="")
+        console.print(in_one_line(message))
     return code
 
 

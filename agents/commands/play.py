@@ -16,6 +16,7 @@ from agents.commands.before_loading import check_policy, check_reward_model
 from agents.commands.common import (
     DEVICE,
     PROMPT,
+    Device,
     check_is_saved,
     endpoint_config,
     env_arguments,
@@ -91,9 +92,7 @@ class Play:
     """Arguments of the verifier, each as name=value."""
     reward_model: str | None = None
     """Folder or Hugging Face name of a reward model to use as the verifier."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     def __post_init__(self) -> None:
         if self.seed >= 2**64:

@@ -54,5 +54,5 @@ class Plot:
             check_new_file(out.with_name(f"{out.name}{suffix}"), overwrite=self.overwrite)
         drawn = [(metric, bands(curves, self.smooth)) for metric, curves in panels]
         files = plot_panels(drawn, out, against=self.against, title=self.title)
-        console.print(f"written to {files[0]} and {files[1]}", markup=False, soft_wrap=True)
+        console.print(f"written to {files[0]} and {files[1]}")
         return 0

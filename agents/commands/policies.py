@@ -53,9 +53,7 @@ def policy_for(
 def say_device(console: Console, device: torch.device) -> None:
     """Print where a model is, unless it is on the CPU."""
     if device.type != "cpu":
-        console.print(
-            f"computing on {describe_device(device)}; set --device to change it", markup=False, soft_wrap=True
-        )
+        console.print(f"computing on {describe_device(device)}; set --device to change it")
 
 
 def sampler_for(
@@ -64,17 +62,7 @@ def sampler_for(
     engine: Literal["torch", "vllm"],
     pairs: Sequence[str],
 ) -> contextlib.AbstractContextManager[Sampler]:
-    """The sampler for rollouts, as a context manager that closes it.
-
-    Args:
-        policy: The policy to train.
-        env: The environment.
-        engine: The engine that samples.
-        pairs: `name=value` arguments of `VLLMConfig`, or of `vllm.LLM`.
-
-    Raises:
-        InvalidArgumentError: If the engine takes no arguments, or the environment does not expose its rules.
-    """
+    """The sampler for rollouts, as a context manager that closes it."""
     check_engine(engine, pairs)
     if engine == "torch":
         return contextlib.nullcontext(policy)

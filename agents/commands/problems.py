@@ -12,39 +12,21 @@ from verifiers import DataError, InvalidArgumentError, Verifier, is_verifier_fil
 
 
 def load_problems(name: str, split: str | None, arguments: Mapping[str, Any]) -> rlvr_envs.Dataset:
-    """Load the data set of an environment.
-
-    Args:
-        name: As for `rlvr_envs.environment_class`.
-        split: None for the environment's own default.
-        arguments: Arguments of the data set, such as `data_dir`.
-
-    Raises:
-        UnknownNameError: If the data set has no such argument or split.
-        MissingDataError: If the data set is neither local nor on the hub.
-    """
+    """Load the data set of an environment."""
     task = rlvr_envs.environment_class(name).task
     check_data_arguments(task, arguments)
     return task.problems(split, **arguments)
 
 
 def check_data_arguments(task: rlvr_envs.TaskSpec, arguments: Mapping[str, Any]) -> None:
-    """Refuse arguments that a task's data set does not take.
-
-    Raises:
-        UnknownNameError: If there is such an argument.
-    """
+    """Refuse arguments that a task's data set does not take."""
     for argument in arguments:
         if argument not in task.data_options:
             raise unknown_name("data argument", argument, task.data_options)
 
 
 def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
-    """Build the verifier that judged a recorded evaluation.
-
-    Raises:
-        DataError: If the record does not name the verifier.
-    """
+    """Build the verifier that judged a recorded evaluation."""
     record = settings.get("verifier") or settings.get("environment", {}).get("verifier")
     if not (isinstance(record, list) and len(record) == 2 and isinstance(record[1], Mapping)):
         raise DataError(f"the record names no verifier that can be built again, but {record!r}")
@@ -54,15 +36,7 @@ def recorded_verifier(settings: Mapping[str, Any]) -> Verifier:
 
 
 def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
-    """The verifier for training on a proxy, combined with a gold verifier.
-
-    Args:
-        proxy: The verifier that is trained on.
-        gold: A verifier's name, or `rlvr_envs.OWN_VERIFIER`.
-
-    Raises:
-        InvalidArgumentError: If there is no proxy, so that the gold verifier itself would be trained on.
-    """
+    """The verifier for training on a proxy, combined with a gold verifier."""
     if proxy is None:
         raise InvalidArgumentError(
             "--gold-verifier is asked beside a verifier that is trained on: give that one by --verifier or --reward-model"
@@ -83,11 +57,6 @@ def make_verifier(
         spec: Name and arguments of the verifier that the command is given; None for the default.
         dataset: The problems.
         prompt: The prompt of recorded completions, as their record describes it.
-
-    Raises:
-        VerifierContractError: If the verifier is a function that scores no gold above an empty completion; see
-            `verifiers.functions`.
-        MissingDependencyError: If tests of programs need a language that is not installed.
     """
     prompt = prompt or {}
     name, arguments = task.verifier_of(dataset, chat=prompt.get("chat", False)) if spec is None else spec

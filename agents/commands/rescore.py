@@ -11,7 +11,7 @@ import tyro
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.common import DEVICE, env_arguments, on_device, shown_warnings, verifier_spec
+from agents.commands.common import DEVICE, Device, env_arguments, on_device, shown_warnings, verifier_spec
 from agents.commands.problems import load_problems, make_verifier
 from agents.console.progress import progress
 from agents.runs.judging import Flip, rejudge
@@ -40,9 +40,7 @@ class Rescore:
     tokenizer, prompt and turns have no effect here."""
     shown: Annotated[int, AtLeast(0)] = 20
     """Number of differing verdicts to print; all are counted."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:
@@ -61,19 +59,19 @@ class Rescore:
         if not verdicts:
             raise DataError(f"{self.folder} holds no completion, only failed requests: there is nothing to judge")
         for flip in flips[: self.shown]:
-            console.print(_sentence(flip), markup=False, highlight=False, soft_wrap=True)
+            console.print(_sentence(flip))
         if len(flips) > self.shown:
-            console.print(f"... and {len(flips) - self.shown} more", markup=False)
+            console.print(f"... and {len(flips) - self.shown} more")
         changes = Counter(f"{flip.row['outcome']} -> {flip.verdict.outcome}" for flip in flips)
         counts = f": {dict(changes.most_common())}" if flips else ""
-        console.print(f"{len(flips)} of {len(verdicts)} verdicts differ{counts}", markup=False, soft_wrap=True)
+        console.print(f"{len(flips)} of {len(verdicts)} verdicts differ{counts}")
         before = [row["score"] for row in recorded.rows if row["score"] is not None]
         after = [verdict.score for verdict in verdicts if verdict.outcome is not Outcome.VERIFIER_ERROR]
-        console.print(f"mean score of samples: {_mean(before)} recorded, {_mean(after)} now", markup=False)
+        console.print(f"mean score of samples: {_mean(before)} recorded, {_mean(after)} now")
         errored = [verdict for verdict in verdicts if verdict.outcome is Outcome.VERIFIER_ERROR]
         if errored:
             said = f"the verifier could not judge {len(errored)} of {len(verdicts)} completions"
-            console.print(f"{said}: {error_cause(errored[0].detail)}", markup=False, soft_wrap=True)
+            console.print(f"{said}: {error_cause(errored[0].detail)}")
         return 1 if flips or errored else 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,6 @@ from typing import Any, Protocol, cast
 
 from agents.commands.common import (
     folder_name,
-    literal,
     redacted_pairs,
 )
 from agents.runs.files.json_files import differences, plain
@@ -25,12 +23,10 @@ class RunOptions(Protocol):
     @property
     def run_folder(self) -> Path | None:
         """The folder that is given for the run, if any."""
-        ...
 
     @property
     def resume(self) -> bool:
         """Whether to continue the run in the folder."""
-        ...
 
 
 _FREE_TO_CHANGE = {
@@ -60,12 +56,8 @@ _ARGUMENTS = ("env_args", "verifier_args", "engine_args")
 """Options whose values are name=value pairs, which may contain secrets."""
 
 
-def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: str, environment: str) -> None:
-    """Check that a run can be started, or resumed, in its folder.
-
-    Raises:
-        RLVRError: If it can't be started or resumed.
-    """
+def check_run_folder(options: RunOptions, config: object, agent: str, environment: str) -> None:
+    """Check that a run can be started, or resumed with the settings `config`, in its folder."""
     folder = run_folder(options, agent, environment)
     check_folder(folder)
     check_unlocked(folder)
@@ -73,7 +65,9 @@ def check_run_folder(options: RunOptions, settings: Mapping[str, str], agent: st
         check_free(folder)
         return
     started = read_config(folder)
-    check_same(folder, {"agent": agent, **plain_options(options), "config": _with(started.get("config"), settings)})
+    check_same(
+        folder, {"agent": agent, **plain_options(options), "config": _chosen(plain(config), started.get("config"))}
+    )
 
 
 def resumes(options: RunOptions, folder: Path) -> bool:
@@ -86,28 +80,11 @@ def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
     return options.run_folder or Path("runs") / f"{agent}-{folder_name(environment)}"
 
 
-def _with(recorded: Any, settings: Mapping[str, str]) -> Any:
-    """The recorded settings of a run, updated with the settings that were typed; lists stay as they are."""
-    if not isinstance(recorded, Mapping):
-        return recorded
-    changed: dict[str, Any] = {}
-    for name, value in recorded.items():
-        text = settings.get(name, "False" if isinstance(value, bool) and f"no_{name}" in settings else "None")
-        scalar = value is None or isinstance(value, bool | int | float | str)
-        changed[name] = _typed_over(value, text) if scalar else _with(value, settings)
-    return changed
-
-
-def _typed_over(recorded: Any, text: str) -> Any:
-    """The value of a setting that was typed, or the recorded value if both mean the same; None means the recorded value."""
-    if text == "" and isinstance(recorded, bool):
-        text = "True"
-    value = literal(text)
-    readings = [text, value]
-    with contextlib.suppress(ValueError):
-        readings.append(float(text))
-    same = text in ("", "None") or any(plain(reading) == recorded for reading in readings)
-    return recorded if same else plain(value)
+def _chosen(config: Any, recorded: Any) -> Any:
+    """Settings with the recorded value in place of None, since a model that is not loaded yet may choose it."""
+    if isinstance(config, Mapping) and isinstance(recorded, Mapping):
+        return {name: _chosen(value, recorded.get(name)) for name, value in config.items()}
+    return recorded if config is None else config
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:
@@ -119,12 +96,7 @@ def plain_options(options: RunOptions) -> dict[str, Any]:
 
 
 def check_same(folder: Path, record: Mapping[str, Any]) -> None:
-    """Check that a run is resumed with the same settings.
-
-    Raises:
-        CheckpointError: If there is no run to resume, or its settings can't be read.
-        InvalidArgumentError: If settings differ; the message names them.
-    """
+    """Check that a run is resumed with the same settings."""
     started = read_config(folder)
     for name in ("agent", "env"):  # if these differ, so do all other settings
         if name in started and started[name] != record[name]:

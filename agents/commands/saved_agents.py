@@ -18,7 +18,7 @@ from agents.registry import VALUE_AGENTS, tabular_classes
 from agents.rollouts.vector_adapter import with_token_info
 from agents.runs.files.integrity import check_checksums
 from agents.runs.run import latest_checkpoint, read_config
-from verifiers import CheckpointError, InvalidArgumentError, RLVRError
+from verifiers import InvalidArgumentError, RLVRError
 
 if TYPE_CHECKING:
     from agents.policies.mlp import MLPPolicy
@@ -47,20 +47,10 @@ class SavedAgent:
         return (self.checkpoint / _TABLE).is_file()
 
     def load_table(self, env: gymnasium.Env[Any, Any]) -> TabularAgent:
-        """Load the agent, for an environment with the same spaces as the one in which it learned.
-
-        Raises:
-            InvalidArgumentError: If the environment has other observations or actions.
-            CheckpointError: If the checkpoint is damaged, or of a version that saved no settings.
-        """
+        """Load the agent, for an environment with the same spaces as the one in which it learned."""
         check_checksums(self.checkpoint)
         state = json.loads((self.checkpoint / _TABLE).read_text(encoding="utf-8"))
         cls, config_cls = tabular_classes(state["agent"])
-        if "config" not in state:
-            raise CheckpointError(
-                f"the checkpoint at {self.checkpoint} was saved by an earlier version, without the agent's settings: make the "
-                "agent in Python with the settings that it had, call its load() and then save(); or train it again"
-            )
         agent = cls(env, config_cls(**state["config"]))
         agent.load(self.checkpoint)
         return agent
@@ -73,13 +63,7 @@ class SavedAgent:
         return agent_of(self.checkpoint) in VALUE_AGENTS
 
     def load_perceptron(self, env: VectorEnv[Any, Any, Any], *, temperature: float, seed: int) -> MLPPolicy:
-        """Load the policy at a temperature, for an environment with the same spaces as the one in which it learned.
-
-        Raises:
-            InvalidArgumentError: If the environment has other observations or actions, or the temperature of action values is
-                not 0.
-            CheckpointError: If the checkpoint is damaged.
-        """
+        """Load the policy at a temperature, for an environment with the same spaces as the one in which it learned."""
         from agents.policies.devices import perceptron_device
         from agents.policies.mlp import MLPPolicy
 
@@ -120,16 +104,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build an environment without tokens: the one with numbered states if the name is that of a token environment.
-
-    Args:
-        name: As for `rlvr_envs.state_environment`.
-        split: Split of the data set, for an environment with numbered states.
-        arguments: Arguments of the environment.
-
-    Raises:
-        InvalidArgumentError: If the environment has only a form with tokens.
-    """
+    """Build an environment without tokens: the one with numbered states if the name is that of a token environment."""
     make = rlvr_envs.state_environment(name)
     own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
     env = make_one(name, make, with_options(own, arguments))
@@ -144,11 +119,7 @@ def vectorized(makers: Sequence[Callable[[], gymnasium.Env[Any, Any]]]) -> Vecto
 
 
 def check_table_temperature(temperature: float) -> None:
-    """Refuse a temperature that a table can't be played at.
-
-    Raises:
-        InvalidArgumentError: If the temperature is neither 0 nor 1.
-    """
+    """Refuse a temperature that a table can't be played at."""
     if temperature not in (0, 1):
         raise InvalidArgumentError(
             f"a table has no temperature: 0 plays the best actions, and 1 explores as in training; got {temperature:g}"

@@ -34,7 +34,7 @@ def say_disk(console: Console, size: learn.CheckpointSize, kept: int, folder: Pa
     what = "a checkpoint" if kept else f"the model takes about {in_words(size.model)}, and what an interrupt leaves"
     there = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     free = in_words(shutil.disk_usage(there).free)
-    console.print(f"{what} takes about {size}{several}; {free} of disk are free", markup=False, soft_wrap=True)
+    console.print(f"{what} takes about {size}{several}; {free} of disk are free")
 
 
 def say_saved(console: Console, model: Path | None, command: str, *, of: Path | None = None) -> None:
@@ -48,8 +48,8 @@ def say_saved(console: Console, model: Path | None, command: str, *, of: Path | 
     """
     sizes = [] if model is None else [describe_model(model)]
     sizes += [] if of is None else [f"the run takes {in_words(size_on_disk(of))}"]
-    console.print("; ".join(filter(None, sizes)), markup=False, soft_wrap=True)
-    console.print(f"evaluate it: {command}", markup=False, soft_wrap=True)
+    console.print("; ".join(filter(None, sizes)))
+    console.print(f"evaluate it: {command}")
 
 
 def evaluation_command(
@@ -62,17 +62,7 @@ def evaluation_command(
     verifier_args: Sequence[str] = (),
     reward_model: str | None = None,
 ) -> str:
-    """The command that evaluates a model in the environment in which it learned, with the same verifier.
-
-    Args:
-        model: The folder of a run or of a model.
-        env: The environment.
-        name: The environment's name.
-        env_args: As for `rlvr train`, like the remaining arguments.
-        verifier: The verifier's name.
-        verifier_args: The verifier's arguments.
-        reward_model: The reward model.
-    """
+    """The command that evaluates a model in the environment in which it learned, with the same verifier."""
     given = {
         "--problems": [_DRAWN] if num_problems(env) is None else [],
         "--env-args": redacted_pairs(env_args),

@@ -9,13 +9,13 @@ from rich.console import Console
 from rich.text import Text
 
 from agents.console.printable import printable
-from agents.runs.files.json_files import to_json
+from agents.runs.files.json_files import as_text, to_json
 
 
 def print_section(console: Console, title: str, content: Text | str) -> None:
     """Print a bold title and its content."""
-    console.print(Text(f"── {printable(title)} ──", style="bold"), soft_wrap=True)
-    console.print(content if isinstance(content, Text) else Text(printable(content)), soft_wrap=True)
+    console.print(Text(f"── {printable(title)} ──", style="bold"))
+    console.print(content if isinstance(content, Text) else Text(printable(content)))
 
 
 def messages_text(prompt: Any) -> str:
@@ -47,8 +47,3 @@ def verdict_text(row: Mapping[str, Any]) -> str:
     lines = [f"{name + ':':11}{as_text(value)}" for name, value in fields.items() if value is not None]
     unjudged = "the request failed" if row["error"] else "no verifier"
     return "\n".join([f"{row['outcome'] or unjudged}, {score}", *lines])
-
-
-def as_text(value: object) -> str:
-    """A value as text: a text as it is, an empty text for None, and anything else as JSON."""
-    return value if isinstance(value, str) else "" if value is None else to_json(value)

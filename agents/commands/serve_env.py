@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import tyro
 from rich.console import Console
 
-from agents.commands.common import DEVICE, env_arguments, on_device
+from agents.commands.common import DEVICE, Device, env_arguments, on_device
 from agents.commands.serving import Port, served
 from verifiers import AtLeast
 
@@ -36,9 +36,7 @@ class ServeEnv:
     """Maximum number of episodes that are played at once."""
     idle_s: Annotated[float, AtLeast(1)] = 600.0
     """Seconds without a request after which a new episode may replace an episode, and a connection of OpenEnv is closed."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

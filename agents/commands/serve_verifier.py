@@ -9,7 +9,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import DEVICE, on_device, verifier_arguments
+from agents.commands.common import DEVICE, Device, on_device, verifier_arguments
 from agents.commands.serving import Port, served
 from verifiers import AtLeast
 
@@ -41,9 +41,7 @@ class ServeVerifier:
     """Maximum number of completions that the verifier judges in one batch."""
     end_of_text: tuple[str, ...] = ()
     """End tokens as text, such as '<|im_end|>', if OpenRLHF's queries end in such tokens."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:

@@ -43,10 +43,6 @@ def served(
 
     Returns:
         The exit code.
-
-    Raises:
-        InvalidArgumentError: If an address that can be reached from elsewhere has no token, or the token is not a secret.
-        MissingDependencyError: If FastAPI or uvicorn is not installed.
     """
     secret = _token(token)
     try:
@@ -61,7 +57,7 @@ def served(
     app = make_app(secret)
 
     def ready(address: str) -> None:
-        console.print(f"serving {name} at {address}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"serving {name} at {address}")
 
     with sigterm_interrupts(), listen(host, port) as listener:
         serve(app, listener, ready)
@@ -69,11 +65,7 @@ def served(
 
 
 def _token(setting: str | None) -> str | None:
-    """The token that a setting names.
-
-    Raises:
-        InvalidArgumentError: If the token is empty, or is written out, so that every user of the machine can read it.
-    """
+    """The token that a setting names."""
     value = verifiers.secret(setting)
     if value is not None and not isinstance(value, Secret):
         raise InvalidArgumentError("--token names an environment variable, as env:NAME: a command line is no secret")

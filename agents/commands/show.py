@@ -11,10 +11,11 @@ import tyro
 from rich.console import Console
 from rich.text import Text
 
-from agents.commands.sections import as_text, messages_text, print_section, verdict_text
+from agents.commands.sections import messages_text, print_section, verdict_text
 from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
+from agents.runs.files.json_files import as_text
 from agents.runs.reading import RecordedRun, RecordLine, read_run
 from verifiers import AtLeast, DataError, InvalidArgumentError, unknown_name
 
@@ -135,11 +136,7 @@ def _completion(row: RecordLine, color: str | None) -> tuple[str, Text]:
 
 
 def _tokens(row: RecordLine, column: str) -> tuple[list[str], list[float]]:
-    """The texts and values of a row's tokens; values that are not finite are recorded as text.
-
-    Raises:
-        DataError: If the texts and values do not fit together.
-    """
+    """The texts and values of a row's tokens; values that are not finite are recorded as text."""
     texts, values = row["token_texts"], row[column]
     try:
         numbers = [float(value) for value in values]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,7 +13,7 @@ from agents.runs.loggers import check_loggers
 from verifiers import AtLeast
 
 if TYPE_CHECKING:
-    pass
+    from agents.tables.agent import TabularConfig
 
 
 @dataclass(frozen=True)
@@ -49,12 +48,8 @@ class TabularOptions:
         """Return None: one process is enough."""
 
 
-def check_tabular(options: TabularOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse an invalid training run, as far as it can be checked before torch loads; see `check_training`.
-
-    Raises:
-        RLVRError: If an option is invalid.
-    """
+def check_tabular(options: TabularOptions, config: TabularConfig, *, agent: str) -> None:
+    """Refuse an invalid training run, as far as it can be checked before torch loads; see `check_training`."""
     name = rlvr_envs.environment_id(options.env)
-    check_run_folder(options, settings, agent, name)
+    check_run_folder(options, config, agent, name)
     make_one(name, rlvr_envs.state_environment(name), env_arguments(options.env_args)).close()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
@@ -11,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from agents.commands.command_line import Preview, value_of
+from agents.commands.command_line import value_of
 from agents.commands.train_options import TrainOptions, check_training, env_shows_vectors
-from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes, check_agent_name
+from agents.registry import AGENTS, TABULAR_AGENTS, VALUE_AGENTS, agent_classes
 from verifiers.devices import using_device
 
 if TYPE_CHECKING:
@@ -35,33 +34,12 @@ class AgentCommands(Mapping[str, str]):
     def __len__(self) -> int:
         return len(_NAMED)
 
-    def preview(self, name: str) -> Preview | None:
-        """The part of a command that can be checked before torch loads; None for a custom agent.
-
-        Raises:
-            UnknownNameError: If there is no such agent; the message suggests the nearest.
-        """
-        if name not in _NAMED:
-            check_agent_name(name)
-            return None
-        entry = _NAMED[name]
-        settings = f"agents.{entry.module}:{entry.config_name}"
-        if name in TABULAR_AGENTS:
-            from agents.commands.tabular_options import TabularOptions, check_tabular
-
-            return Preview(TabularOptions, settings, functools.partial(check_tabular, agent=name))
-        return Preview(TrainOptions, settings, functools.partial(check_training, agent=name))
-
     def load(self, name: str, *arguments: str) -> type[TrainOptions] | type[TabularOptions]:
         """Return the dataclass of the common options and the agent's own settings.
 
         Args:
             name: As for `agent_classes`.
             arguments: The rest of the command line; its environment determines the defaults, see `AgentConfig.for_control`.
-
-        Raises:
-            UnknownNameError: If there is no such agent; the message suggests the nearest.
-            InvalidArgumentError: If a custom agent can't be imported.
         """
         if name in TABULAR_AGENTS:
             from agents.commands.train_tabular import tabular_command
@@ -82,7 +60,11 @@ class AgentCommands(Mapping[str, str]):
             f"Train{cls.__name__}",
             [("config", config_cls, field(default_factory=make_default))],
             bases=(TrainOptions,),
-            namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {summary}."},
+            namespace={
+                "run": run,
+                "check": lambda self: check_training(self, self.config, agent=cls.name),
+                "__doc__": f"Train with {cls.__name__}: {summary}.",
+            },
             frozen=True,
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -16,6 +16,7 @@ from agents.commands.before_loading import check_lora, check_policy, check_rewar
 from agents.commands.common import (
     DEVICE,
     LEVELS,
+    Device,
     check_engine,
     env_arguments,
     literal,
@@ -31,7 +32,7 @@ from agents.rollouts.action_tokens import shows_vectors
 from agents.rollouts.vector_adapter import with_token_info
 from agents.runs.held_out import StopWhen
 from agents.runs.loggers import check_loggers
-from agents.settings.agent import no_effect
+from agents.settings.agent import AgentConfig, no_effect
 from agents.settings.choices import Checkpointing, Gathering, Precision, SaveDtype
 from verifiers import AtLeast, InvalidArgumentError, RLVRError, check_spec, unknown_argument
 from verifiers.devices import check_device_name
@@ -81,9 +82,7 @@ class TrainOptions:
     """Sampling temperature, which also divides the logits whose log-probabilities are trained."""
     lora_rank: Annotated[int | None, AtLeast(1)] = None
     """Rank of the LoRA adapters to train in place of the model's own weights; None trains all weights."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
     on a CPU that does, otherwise float32."""
@@ -188,11 +187,7 @@ class TrainOptions:
         check_loggers(self.loggers)
 
     def mix_weights(self) -> tuple[float, ...] | None:
-        """The weights of a mixture; None for equal weights.
-
-        Raises:
-            InvalidArgumentError: If the weights are not numbers.
-        """
+        """The weights of a mixture; None for equal weights."""
         try:
             return None if self.mix is None else tuple(float(weight) for weight in self.mix.split(","))
         except ValueError as error:
@@ -201,11 +196,7 @@ class TrainOptions:
             ) from error
 
     def levels(self) -> tuple[str, tuple[Any, ...]]:
-        """The argument of `adaptive` and its values.
-
-        Raises:
-            InvalidArgumentError: If there are fewer than two values, `env` is a mixture, or `env_args` sets the argument too.
-        """
+        """The argument of `adaptive` and its values."""
         name, _, values = (self.adaptive or "").partition("=")
         each = tuple(literal(value) for value in values.split(","))
         if not name or len(each) < 2 or "," in self.env:
@@ -228,11 +219,7 @@ class TrainOptions:
         return StopWhen(**given) if given else None
 
     def eval_names(self) -> list[str]:
-        """The ids of the environments to evaluate on.
-
-        Raises:
-            RLVRError: If an environment does not exist, or is named twice.
-        """
+        """The ids of the environments to evaluate on."""
         names = [rlvr_envs.environment_id(name) for name in (self.eval_env or self.env).split(",")]
         if len(set(names)) < len(names):
             raise InvalidArgumentError(f"--eval-env names one environment twice: {', '.join(names)}")
@@ -272,22 +259,13 @@ def vector_env(name: str, rows: int, arguments: dict[str, Any]) -> VectorEnv[Any
     return with_token_info(env) if shows_vectors(env) else None
 
 
-def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent: str) -> None:
-    """Refuse an invalid training run, as far as it can be checked before torch loads.
-
-    Args:
-        options: The options that all agents share.
-        settings: The agent's settings that were typed, as text.
-        agent: Name of the agent.
-
-    Raises:
-        RLVRError: If an option is invalid.
-    """
+def check_training(options: TrainOptions, config: AgentConfig, *, agent: str) -> None:
+    """Refuse an invalid training run, as far as it can be checked before torch loads."""
     check_device_name(options.device)
     name = rlvr_envs.environment_id(options.env)
     if options.eval_every is not None:
         options.eval_names()
-    check_run_folder(options, settings, agent, name)
+    check_run_folder(options, config, agent, name)
     check_for_perceptron(options, name)
     arguments = run_arguments(options)
     if options.gold_verifier not in (None, rlvr_envs.OWN_VERIFIER):
@@ -298,7 +276,7 @@ def check_training(options: TrainOptions, settings: Mapping[str, str], *, agent:
     check_engine(options.engine, options.engine_args)
     check_lora(options.lora_rank)
     # An agent that learns from a file does not play episodes, and the engine vLLM has its own context.
-    acts = "pairs" not in settings and options.engine == "torch"
+    acts = getattr(config, "pairs", None) is None and options.engine == "torch"
     check_policy(options.model, name, arguments, {"split": options.split}, acts=acts)
 
 

@@ -11,7 +11,7 @@ from rich.console import Console
 import rlvr_envs
 from agents.commands.common import env_arguments, make_one
 from agents.commands.run_settings import check_same, plain_options, resumes, run_folder
-from agents.commands.tabular_options import TabularOptions
+from agents.commands.tabular_options import TabularOptions, check_tabular
 from agents.registry import TABULAR_AGENTS, tabular_classes
 from agents.runs.files.json_files import plain
 from agents.runs.files.outputs import check_folder
@@ -32,7 +32,11 @@ def tabular_command(name: str) -> type[TabularOptions]:
         f"Train{cls.__name__}",
         [("config", config_cls, field(default_factory=config_cls))],
         bases=(TabularOptions,),
-        namespace={"run": run, "__doc__": f"Train with {cls.__name__}: {TABULAR_AGENTS[name].summary}."},
+        namespace={
+            "run": run,
+            "check": lambda self: check_tabular(self, self.config, agent=cls.name),
+            "__doc__": f"Train with {cls.__name__}: {TABULAR_AGENTS[name].summary}.",
+        },
         frozen=True,
     )
 

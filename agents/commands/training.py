@@ -22,9 +22,8 @@ from agents.commands.run_settings import check_same, plain_options, resumes, run
 from agents.commands.saved_models import evaluation_command, say_disk, say_saved
 from agents.commands.train_options import TrainOptions, check_for_perceptron, run_arguments, vector_env
 from agents.console.counting import counted
-from agents.console.pace import Pace
 from agents.console.progress import progress
-from agents.console.step_text import StepText
+from agents.console.step_text import Pace, StepText
 from agents.console.terminal import TerminalConsole
 from agents.distributed.launched import is_restart
 from agents.distributed.ranks import Ranks, Sharding, active_ranks
@@ -39,9 +38,9 @@ from agents.policies.transformers.config import PolicyConfig
 from agents.policies.transformers.lora import add_lora
 from agents.rollouts.problem_samplers import UNSOLVED_GROUPS
 from agents.rollouts.vector_adapter import num_problems
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.json_files import plain, write_json
 from agents.runs.files.outputs import check_folder
-from agents.runs.files.versions import package_versions
 from agents.runs.plots import TrainingCurve, bands, plot
 from agents.runs.run import BEST_OVER, Run, latest_checkpoint
 from agents.settings.agent import AgentConfig, no_effect
@@ -109,7 +108,7 @@ def train(cls: Any, options: TrainOptions, config: AgentConfig, console: Console
                     "with train.jsonl and test.jsonl in place of one file, or another environment by --eval-env"
                 )
         if choice is not None:
-            console.print(f"{choice}; set --learning-rate to change it", markup=False, soft_wrap=True)
+            console.print(f"{choice}; set --learning-rate to change it")
         return train_in(
             folder,
             agent,
@@ -171,13 +170,11 @@ def train_in(
         if checkpoint is not None:
             ranks.together(lambda: agent.load(checkpoint))
         if options.resume:
-            console.print(f"continuing after step {agent.steps}", markup=False)
+            console.print(f"continuing after step {agent.steps}")
         if agent.steps >= options.steps or agent.tokens >= (options.token_budget or math.inf):
             console.print(
                 f"{folder} is already at step {agent.steps}, after {agent.tokens} tokens: choose a greater --steps or "
-                "--token-budget to continue",
-                markup=False,
-                soft_wrap=True,
+                "--token-budget to continue"
             )
             return 0
         if isinstance(agent, Agent) and (size := agent_size(agent)) is not None:
@@ -186,9 +183,7 @@ def train_in(
         try:
             _learn(agent, env, options, run, {"held_out": held_out, "noise": noise})
         except KeyboardInterrupt:
-            console.print(
-                f"stopped after step {agent.steps}; continue with the same command and --resume", markup=False
-            )
+            console.print(f"stopped after step {agent.steps}; continue with the same command and --resume")
             raise
         if run is not None:
             early = agent.steps < options.steps and agent.tokens < (options.token_budget or math.inf)
@@ -211,10 +206,10 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
     if any(row.get("reward") is not None for row in run.rows()) and importlib.util.find_spec("matplotlib") is not None:
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
-    console.print(f"{steps} done; the run is in {run.folder}", markup=False, soft_wrap=True)
+    console.print(f"{steps} done; the run is in {run.folder}")
     when = None if held_out is None else held_out.stop_when
     if early and when is not None and (reason := run.held_out.stop_reason(when)) is not None:
-        console.print(f"training ended early: {reason}", markup=False, soft_wrap=True)
+        console.print(f"training ended early: {reason}")
     if (best := run.best_checkpoint()) is None:
         return
     by = (
@@ -222,10 +217,10 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
         if held_out is not None
         else f"mean reward over the preceding {BEST_OVER} steps"
     )
-    console.print(f"the best checkpoint, by {by}, is {best}", markup=False, soft_wrap=True)
+    console.print(f"the best checkpoint, by {by}, is {best}")
     if held_out is not None and (step := run.held_out.best_step) is not None:
         for score in run.held_out.of_step(agent.steps, confirms=step):
-            console.print(f"on problems that did not choose it: {score}", markup=False, soft_wrap=True)
+            console.print(f"on problems that did not choose it: {score}")
 
 
 def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None:
@@ -237,9 +232,7 @@ def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None
     write_json(run.folder / PROBLEMS, {"groups": UNSOLVED_GROUPS, "never_solved": ids})
     console.print(
         f"{counted(len(ids), 'problem')} without a right completion in the last {UNSOLVED_GROUPS} groups, too hard or "
-        f"with a wrong reference: {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}; see {run.folder / PROBLEMS}",
-        markup=False,
-        soft_wrap=True,
+        f"with a wrong reference: {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}; see {run.folder / PROBLEMS}"
     )
 
 
@@ -297,9 +290,7 @@ def _say_fewer(console: Console, held_out: HeldOut) -> None:
         if (count := held_out.problems_of(env)) < held_out.problems:
             console.print(
                 f"evaluations of {name} have {counted(count, 'problem')}, not {held_out.problems} (--eval-problems): of "
-                f"{num_problems(env)} in the split, the others are kept to confirm the best checkpoint",
-                markup=False,
-                soft_wrap=True,
+                f"{num_problems(env)} in the split, the others are kept to confirm the best checkpoint"
             )
 
 
@@ -337,7 +328,7 @@ def _learn(
             advance(done, text.after(metrics))
             said = pace.after(done, metrics["step_s"]) if "step_s" in metrics else None
             if said is not None:
-                errors.print(said, markup=False, soft_wrap=True)
+                errors.print(said)
 
         agent.learn(
             env,

@@ -27,31 +27,18 @@ class _Option:
         return not self.name.startswith("--")
 
 
-def unknown_options(command: type, arguments: Sequence[str], others: Sequence[str] = ()) -> str | None:
-    """The error message about unknown option names that were typed; None if all are known.
-
-    Args:
-        command: The dataclass of the command's options.
-        arguments: The words typed after the command's name.
-        others: Names of options that are read elsewhere, such as --group-size.
-    """
-    known = [option.name for option in _options(command) if not option.positional] + [*others]
-    typed = [_name(argument) for argument in itertools.takewhile(lambda argument: argument != "--", arguments)]
-    unknown = [name for name in typed if name.startswith("--") and not _is_known(name, known)]
-    return _unknown(unknown, known) if unknown else None
-
-
-def usage_error(command: type, arguments: Sequence[str], said: str, others: Sequence[str] = ()) -> str:
+def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
     """The error message about the arguments of a command.
 
     Args:
         command: The dataclass of the command's options.
         arguments: The words typed after the command's name.
         said: Tyro's message, in a terminal so wide that no line is wrapped.
-        others: As for `unknown_options`.
     """
-    if (unknown := unknown_options(command, arguments, others)) is not None:
-        return unknown
+    known = [option.name for option in _options(command) if not option.positional]
+    typed = [_name(argument) for argument in itertools.takewhile(lambda argument: argument != "--", arguments)]
+    if unknown := [name for name in typed if name.startswith("--") and not _is_known(name, known)]:
+        return _unknown(unknown, known)
     text = _without_box(said)
     if re.match(r"missing (?:from|required)|required options", text, re.IGNORECASE):
         required = [option.name for option in _options(command) if option.required]
@@ -82,11 +69,6 @@ def with_option_names(message: str, command: type, arguments: Sequence[str]) -> 
 
     A name of one word, such as `seed`, may also be an ordinary word: it is replaced only before `=`, at the beginning, and
     after "set". Names of arguments that were typed as name=value, such as those of an environment, stay as they are.
-
-    Args:
-        message: The error, such as "group_size must be at least 2".
-        command: The dataclass of the command's options.
-        arguments: The words typed after the command's name.
     """
     typed = {argument.partition("=")[0] for argument in arguments if not argument.startswith("-")}
     names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]

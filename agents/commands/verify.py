@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 import verifiers
-from agents.commands.common import DEVICE, on_device, verifier_arguments
+from agents.commands.common import DEVICE, Device, on_device, verifier_arguments
 from agents.console.printable import printable
 from agents.runs.files.json_files import to_json
 from verifiers import (
@@ -39,9 +39,7 @@ class Verify:
     """Arguments of the verifier, each as name=value."""
     prompt: str = ""
     """The problem's prompt, for verifiers that read prompts, such as judges and reward models."""
-    device: str = DEVICE
-    """Device for models: cpu, cuda, xpu, mps, or a numbered device, such as cuda:1; "auto" is the device in the variable
-    RLVR_DEVICE, or else the first available one of cuda, xpu and mps."""
+    device: Device = DEVICE
 
     @on_device
     def run(self, console: Console) -> int:
@@ -55,19 +53,15 @@ class Verify:
                 f"the verifier {self.verifier!r} does not accept these arguments: {error}"
             ) from error
         verdict = self._verdict(verifier)
-        console.print(f"{verdict.outcome} (score {verdict.score:g})", markup=False)
-        console.print(f"answer: {verdict.answer!r}", markup=False, highlight=False)
-        console.print(printable(to_json(verdict.detail, indent=2)), markup=False)
+        console.print(f"{verdict.outcome} (score {verdict.score:g})")
+        console.print(f"answer: {verdict.answer!r}")
+        console.print(printable(to_json(verdict.detail, indent=2)))
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1
 
     def _verdict(self, verifier: Verifier) -> Verdict:
-        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text.
-
-        Raises:
-            VerifierContractError: If the verifier takes the reference in neither form.
-        """
+        """The verdict with the reference as text, or read as JSON if the verifier does not take it as text."""
         try:
             verdict = self._judged(verifier, self.reference)
         except VerifierContractError as contract:

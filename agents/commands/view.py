@@ -49,12 +49,12 @@ class View:
         log = self.log or self.folder / LOG
         recorded = read_run(self.folder)
         if is_log_of(log, recorded):
-            console.print(f"{log} is the log of this run", markup=False, soft_wrap=True)
+            console.print(f"{log} is the log of this run")
         else:
             check_new_file(log, overwrite=self.overwrite)
             log.parent.mkdir(parents=True, exist_ok=True)
             write_inspect_log(recorded, log)
-            console.print(f"{counted(len(recorded.rows), 'sample')} written to {log}", markup=False, soft_wrap=True)
+            console.print(f"{counted(len(recorded.rows), 'sample')} written to {log}")
         if self.start:
             self._start(console, log.parent)
         return 0
@@ -70,12 +70,10 @@ class View:
                 "then run this command again, or:",
                 f"  {shlex.join(['inspect', *arguments])}",
             ):
-                console.print(line, markup=False, highlight=False, soft_wrap=True)
+                console.print(line)
             return
         console.print(
-            f"starting {program} (inspect-ai {OLDEST} or newer) at http://127.0.0.1:{self.port}; Ctrl-C ends it",
-            markup=False,
-            soft_wrap=True,
+            f"starting {program} (inspect-ai {OLDEST} or newer) at http://127.0.0.1:{self.port}; Ctrl-C ends it"
         )
         sys.stdout.flush()
         os.execv(program, [program, *arguments])

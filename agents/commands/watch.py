@@ -39,6 +39,6 @@ class Watch:
         runs = [WatchedRun(folder) for folder in self.folders]
         with sigterm_interrupts(), listen("127.0.0.1", self.port) as listener:
             server = WatchServer(listener, runs, secrets.token_urlsafe(24))
-            console.print(f"watching at {server.address} until Ctrl-C", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"watching at {server.address} until Ctrl-C")
             server.serve_forever()
         return 0

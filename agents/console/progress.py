@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Column
 
@@ -19,19 +18,11 @@ class Advance(Protocol):
 
     def __call__(self, done: float, text: str = "") -> None:
         """Show the total progress so far, and a short text."""
-        ...
 
 
 @contextmanager
-def progress(title: str, total: float, console: Console | None = None, *, disable: bool = False) -> Iterator[Advance]:
-    """Show a progress bar on standard error while the block runs; standard output can still be piped.
-
-    Args:
-        title: Description of the work.
-        total: Progress at which the work is complete.
-        console: Console to show the bar on.
-        disable: Whether to show nothing.
-    """
+def progress(title: str, total: float, *, disable: bool = False) -> Iterator[Advance]:
+    """Show a progress bar on standard error while the block runs; standard output can still be piped."""
     columns = (
         TextColumn("{task.description}", markup=False),  # it may contain what the user typed
         BarColumn(bar_width=20),
@@ -40,7 +31,7 @@ def progress(title: str, total: float, console: Console | None = None, *, disabl
         TimeElapsedColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=console or TerminalConsole(stderr=True), disable=disable) as bar:
+    with Progress(*columns, console=TerminalConsole(stderr=True, soft_wrap=False), disable=disable) as bar:
         task = bar.add_task(in_one_line(title), total=total, text="")
 
         begun = False

@@ -13,11 +13,11 @@ from agents.console.printable import printable
 
 
 class TerminalConsole(Console):
-    """A console that escapes unprintable characters, and does not interpret markup in text."""
+    """A console that escapes unprintable characters, and prints text as it is: without markup, colors and wrapping."""
 
     def __init__(self, **options: Any) -> None:
         """Accept the options of `rich.console.Console`."""
-        super().__init__(**{"markup": False, "emoji": False, **options})
+        super().__init__(**{"markup": False, "emoji": False, "highlight": False, "soft_wrap": True, **options})
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Make rendered text printable; all output passes through here."""

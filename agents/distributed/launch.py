@@ -25,11 +25,6 @@ _LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher")
 def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> int:
     """Run `rlvr` with these arguments in several processes, and return the exit code of the process that failed, or 0.
 
-    Args:
-        arguments: The command line, without the program's name.
-        processes: Number of processes, the ranks.
-        max_restarts: Number of times that all processes are started again after one has failed.
-
     Raises:
         RankError: If a signal killed a process.
         KeyboardInterrupt: On Ctrl-C or SIGTERM, after all processes have ended.

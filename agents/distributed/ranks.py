@@ -138,11 +138,7 @@ class Ranks(abc.ABC):
         return max(1, math.ceil(rows / (passes * self.size)))
 
     def require_same(self, what: str, value: Any) -> None:
-        """Check that all ranks have the same plain data.
-
-        Raises:
-            RankError: If not; the message names the first rank that differs from rank 0, and how.
-        """
+        """Check that all ranks have the same plain data."""
         values = self.gather(value)
         for rank, other in enumerate(values[1:], start=1):
             changed = [

@@ -91,9 +91,6 @@ def all_completions(
         problem: Index of the problem; -1 for an environment with only one problem.
         horizon: Token budget of the problem.
         actions: The tokens to choose from.
-
-    Raises:
-        InvalidArgumentError: If there are too many sequences to try.
     """
     count = len(actions) ** horizon
     if count > MAX_SEQUENCES:
@@ -188,11 +185,7 @@ class GradientLab:
         return objective
 
     def log_likelihood(self, terms: int) -> Callable[[Tensor], Tensor]:
-        """The first terms of log p = -sum_j (1 - p)^j / j, where p is the probability of a success, as a function.
-
-        Raises:
-            InvalidArgumentError: If a return is neither 1 for a success nor 0.
-        """
+        """The first terms of log p = -sum_j (1 - p)^j / j, where p is the probability of a success, as a function."""
         if not ((self.returns == 0) | (self.returns == 1)).all():
             raise InvalidArgumentError(
                 f"the likelihood of a success needs returns of 1 and 0, got {sorted(set(self.returns.tolist()))}"
@@ -260,11 +253,7 @@ class GradientLab:
 
 
 def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
-    """Derivatives f64[c l p] of log-probabilities and entropies with respect to the weights; log-probabilities f64[c l].
-
-    Raises:
-        InvalidArgumentError: If the derivatives need more than `MAX_BYTES`.
-    """
+    """Derivatives f64[c l p] of log-probabilities and entropies with respect to the weights; log-probabilities f64[c l]."""
     parameters = list(policy.parameters())
     shape = (*batch.tokens.shape, sum(parameter.numel() for parameter in parameters))
     if 2 * 8 * math.prod(shape) > MAX_BYTES:
@@ -300,14 +289,7 @@ def _coefficients(agent: Agent, batch: Batch) -> tuple[Tensor | None, Tensor | N
 
 
 def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOutputs) -> Tensor:
-    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss.
-
-    Args:
-        agent: The agent.
-        batch: The batch with all its columns.
-        advantages: The batch's advantages f64[b l].
-        outputs: The policy's log-probabilities and entropies f64[b l] of the batch's tokens.
-    """
+    """The loss f64[] of an agent's optimiser step on a whole batch, without a critic's loss."""
     config, mask = agent.config, batch.loss_mask
     weights = token_weights(
         mask, config.aggregation, num_completions=int(batch.valid.sum()), max_tokens=config.max_tokens

@@ -137,27 +137,19 @@ def run_rlhf(
     The folder gets `start` (the warm start), `pairs.jsonl`, `reward-model-1` and so on, the runs `rlhf` and `rlvr`, and
     `results.json`.
 
-    Args:
-        task: The problems, and the verifier whose preferences count.
-        config: Settings.
-        folder: An empty folder.
-        console: Where to print.
-        policy: The policy to start from, which the warm start changes.
-        streams: Source of the problems and the tokenizer of the warm start.
-
     Raises:
         DataError: If no completion is preferred to another, or a problem of the warm start has no gold completion.
     """
     start = folder / "start"
     warm_start(config, start, policy, streams)
     pairs = sample_pairs(task, config, start, folder / "pairs.jsonl")
-    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}", markup=False, soft_wrap=True)
+    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}")
     reports = [
         fit_reward_model(folder / "pairs.jsonl", start, folder / f"reward-model-{1 + member}", config, member)
         for member in range(config.members)
     ]
     for report in reports:
-        console.print(f"reward model: {report}", markup=False, soft_wrap=True)
+        console.print(f"reward model: {report}")
     folders = [folder / f"reward-model-{1 + member}" for member in range(config.members)]
     rewards = {"rlhf": task.proxy(reward_of(folders)), "rlvr": None}
     accuracy = {"start": score(task, config, start)}
@@ -185,11 +177,7 @@ def warm_start(
 
 
 def sample_pairs(task: Task, config: RLHFConfig, start: Path, path: Path) -> int:
-    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number.
-
-    Raises:
-        DataError: If no completion is preferred to another.
-    """
+    """Sample completions of the warm start, write pairs by the preferring verifier's scores, and return their number."""
     policy, tokenizer = policies.load_policy(start)
     env = task.vec("train", tokenizer, min(256, config.problems * config.samples), task.preferences)
     problems = min(config.problems, env.num_problems)
@@ -246,16 +234,7 @@ def reward_of(folders: Sequence[Path]) -> VerifierChoice:
 def train_ppo(
     task: Task, config: PPOConfig, start: Path, folder: Path, verifier: VerifierChoice | None, steps: int
 ) -> dict[str, float]:
-    """Train the warm start with PPO in a run's folder; return the mean metrics of the last steps.
-
-    Args:
-        task: The problems.
-        config: Settings of PPO.
-        start: Folder of the warm start.
-        folder: Folder of the run.
-        verifier: The verifier that is trained on; None for the environment's own.
-        steps: Number of training steps.
-    """
+    """Train the warm start with PPO in a run's folder; return the mean metrics of the last steps."""
     policy, tokenizer = policies.load_policy(start, dtype="float32")
     env = task.vec("train", tokenizer, config.problems_per_step, verifier)
     agent = PPO(policy, config.for_model(policy.model))

@@ -17,7 +17,7 @@ from agents import learn, policies
 from agents.batch import Batch, make_batch
 from agents.deferred import torch
 from agents.interrupts import interrupts_deferred
-from agents.learn.loss import Loss
+from agents.learn.learner import Loss
 from agents.losses import Aggregation, policy_gradient
 from agents.policies.trainable import TokenOutputs
 from agents.rollouts.given import given_episode, given_turns

@@ -17,7 +17,7 @@ from agents.distributed.ranks import Ranks, active_ranks
 from agents.learn.algorithm import Algorithm, require_per_token
 from agents.learn.checks import check_use, correction_of
 from agents.learn.held_out import HeldOut, HeldOutEvaluations
-from agents.learn.lag import LaggedSampling
+from agents.learn.lag import BatchSource, LaggedSampling
 from agents.learn.learner import Learner
 from agents.learn.metrics import batch_metrics
 from agents.learn.models import Models
@@ -25,7 +25,7 @@ from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampling import Sampling
 from agents.learn.saving import Saving
-from agents.learn.source import BatchSource, OnDemand
+from agents.learn.source import OnDemand
 from agents.learn.trainer import Trainer
 from agents.learn.updating import Updating
 from agents.learn.verifier_errors import VerifierWatch

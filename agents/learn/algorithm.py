@@ -30,13 +30,11 @@ class Plays(Protocol):
 
     def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
         """Return the episodes of round `number`, which depend only on the number, the seed and the observations of problems."""
-        ...
 
     def play(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Episode], policy: Policy | None = None
     ) -> list[Trajectory]:
         """Play episodes with the sampler, or with another policy that uses its weights, and return them in the same order."""
-        ...
 
 
 class Algorithm(abc.ABC):
@@ -94,11 +92,7 @@ class Algorithm(abc.ABC):
         """Raise if the agent can't learn in an environment; called before training begins."""
 
     def require_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Raise if the agent can't learn in an environment with its settings.
-
-        Raises:
-            InvalidArgumentError: If it can't.
-        """
+        """Raise if the agent can't learn in an environment with its settings."""
         self.check_env(env)
         require_indices(self.config.problem_sampler, env)
         if self.config.carried_groups and not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
@@ -150,11 +144,7 @@ class Algorithm(abc.ABC):
 
 
 def require_equal_minibatches(rows: int, minibatches: int) -> None:
-    """Reject a batch whose minibatches would differ in size, since completions would have different weights.
-
-    Raises:
-        InvalidArgumentError: If they would.
-    """
+    """Reject a batch whose minibatches would differ in size, since completions would have different weights."""
     if rows % minibatches:
         raise InvalidArgumentError(
             f"{rows} completions can't be divided into minibatches={minibatches} of equal size: pass "
@@ -163,11 +153,7 @@ def require_equal_minibatches(rows: int, minibatches: int) -> None:
 
 
 def require_per_token(algorithm: Algorithm, name: str, given: object, tokens: Tensor) -> None:
-    """Check that an algorithm's method returned a number for each token.
-
-    Raises:
-        InvalidArgumentError: If it did not.
-    """
+    """Check that an algorithm's method returned a number for each token."""
     if not isinstance(given, torch.Tensor) or given.shape != tokens.shape:
         came = f"one of shape {tuple(given.shape)}" if isinstance(given, torch.Tensor) else repr(given)
         raise InvalidArgumentError(

@@ -29,10 +29,11 @@ from typing import Any, Protocol
 import numpy as np
 from gymnasium.vector import VectorEnv
 
+from agents.learn.algorithm import Plays
 from agents.learn.trajectory_state import trajectory_from_state, trajectory_state
 from agents.rollouts.loop import Episode, PartialEpisode
 from agents.settings.agent import AgentConfig
-from agents.types import Interruptible, Policy, Sampler, Trajectory
+from agents.types import Interruptible, Policy, Trajectory
 
 Unfinished = Episode | PartialEpisode
 PlayOn = Callable[[Sequence[Unfinished]], Sequence[PartialEpisode | Trajectory]]
@@ -69,21 +70,13 @@ class Collected:
     """See `carried_metrics`."""
 
 
-class PlaysSegments(Protocol):
+class PlaysSegments(Plays, Protocol):
     """Plays episodes, and interrupts them."""
-
-    sampler: Sampler
-    """The policy that samples."""
-
-    def episodes(self, env: VectorEnv[Any, Any, Any], number: int) -> list[Episode]:
-        """Return the episodes of round `number`."""
-        ...
 
     def play_on(
         self, env: VectorEnv[Any, Any, Any], episodes: Sequence[Unfinished], policy: Policy, tokens: int
     ) -> list[Trajectory | PartialEpisode]:
         """Continue episodes, and interrupt each after `tokens` further tokens of the policy."""
-        ...
 
 
 def collect_carried(
@@ -93,15 +86,7 @@ def collect_carried(
     step: int,
     carried: Sequence[CarriedGroup],
 ) -> Collected:
-    """Play groups until a batch of them is done.
-
-    Args:
-        sampling: Plays episodes, with the weights of this step.
-        config: The numbers of groups and tokens.
-        env: The environment.
-        step: Number of the step's round of problems.
-        carried: The groups that earlier steps have begun.
-    """
+    """Play groups until a batch of them is done."""
     wanted, tokens = config.problems_per_step, config.segment_tokens
     # An engine samples whole completions unless its requests say where to interrupt them.
     sampler = sampling.sampler
@@ -122,15 +107,7 @@ def collect_carried(
 def begin_groups(
     episodes: Callable[[int], Sequence[Episode]], step: int, per_step: int, carried_groups: int, under_way: int
 ) -> list[CarriedGroup]:
-    """The groups that a step begins: as many as its batch has, and in the first step `carried_groups` more.
-
-    Args:
-        episodes: Gives the episodes of a round of problems by its number.
-        step: Number of the step's round.
-        per_step: Number of groups of a round, and of a batch.
-        carried_groups: Number of groups in addition to a batch's.
-        under_way: Number of groups that earlier steps have begun.
-    """
+    """The groups that a step begins: as many as its batch has, and in the first step `carried_groups` more."""
     groups, rounds = list[CarriedGroup](), dict[int, list[list[Episode]]]()
     for number in range(step * per_step + under_way, (step + 1) * per_step + carried_groups):
         round_, index = divmod(number, per_step)
@@ -190,11 +167,6 @@ def _play_on(groups: Sequence[CarriedGroup], play_on: PlayOn) -> list[CarriedGro
 
 def carried_metrics(groups: Sequence[CarriedGroup], step: int, version: int) -> dict[str, float]:
     """Metrics of how much of a batch was sampled with older weights than the newest.
-
-    Args:
-        groups: The groups of the batch.
-        step: Number of the finished step's round.
-        version: The version of the weights that the step sampled with.
 
     Returns:
         `sampling/carried_share`, the share of the policy's tokens with an earlier version; and `sampling/carried_steps`, the

@@ -97,8 +97,7 @@ def load_checkpoint(
             _check_adapted(folder, state["adapted"], adapted_model(model) or {})
             set_adapter_weights(model, adapter)
         else:
-            # Checkpoints of earlier versions have all bits in `model/`.
-            saved = restored(saved_weights(folder / _MODEL, model), state.get("dropped", {}))
+            saved = restored(saved_weights(folder / _MODEL, model), state["dropped"])
             _check_weights(folder, saved, model.state_dict())
             model.load_state_dict(saved)
     except RuntimeError as error:

@@ -1,4 +1,4 @@
-"""Checks that an agent's settings fit each other, its policy and its sampler."""
+"""Checks that an agent's settings fit each other, its policy, its sampler and its ranks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import get_type_hints
 from agents.distributed.ranks import Ranks
 from agents.importance import Correction
 from agents.learn.algorithm import Algorithm
-from agents.learn.rank_requirements import check_sharding, objection_to_rows
-from agents.policies.trainable import TrainablePolicy, check_members
+from agents.policies.trainable import Shardable, TrainablePolicy, check_members
 from agents.settings.agent import AgentConfig, no_effect
 from agents.settings.learning_rate import has_adapter
-from agents.types import Sampler
+from agents.types import Sampler, TakesLayers
 from verifiers import InvalidArgumentError
 
 
@@ -24,11 +23,7 @@ def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler
 
 
 def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
-    """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect.
-
-    Raises:
-        InvalidArgumentError: If any of these is found.
-    """
+    """Reject a policy that agents can't train, settings of another agent, and settings that would have no effect."""
     check_members(policy)
     config, cls = algorithm.config, type(algorithm)
     wanted = get_type_hints(cls).get("config", AgentConfig)
@@ -73,3 +68,56 @@ def _check_importance(config: AgentConfig, correction: Correction) -> None:
                 getattr(config, name),
                 "the policy itself samples, with the weights that learn: set importance_correction, or a lag",
             )
+
+
+def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
+    """Check that an agent's weights can be divided among its ranks, if they are to be."""
+    config = algorithm.config
+    if ranks.sharding is None:
+        return
+    if ranks.size == 1:
+        raise InvalidArgumentError(
+            "weights can't be divided among a single process: start several, or leave `shard` out"
+        )
+    if not isinstance(policy, Shardable):
+        raise InvalidArgumentError(
+            f"weights of a {type(policy).__name__} can't be divided among ranks, only those of a transformers model: "
+            "leave `shard` out"
+        )
+    if isinstance(sampler, TakesLayers):
+        sampler.check_layers()
+    elif sampler is not policy:
+        raise InvalidArgumentError(
+            f"a {type(sampler).__name__} takes its weights from one process that has all of them, and here they are "
+            "divided among ranks: sample with the policy itself or a VLLMPolicy, or leave `shard` out"
+        )
+    if config.lag and sampler is policy:
+        raise InvalidArgumentError(
+            f"lag={config.lag} samples beside learning, and without an engine that takes all weights on every rank, which are "
+            "divided here: sample with a VLLMPolicy, or leave one of the two out"
+        )
+    if config.lag > 1:
+        raise InvalidArgumentError(
+            f"lag={config.lag} makes samples older than lag=1 and saves no time if weights are divided among ranks, since an "
+            "engine gets them between two batches: set lag=1"
+        )
+    if algorithm.needs_whole_weights:
+        raise InvalidArgumentError(
+            f"{type(algorithm).__name__} computes with vectors as long as all weights together, and with derivatives of passes "
+            "at other weights than the model's, so its weights can't be divided among ranks: leave `shard` out, or choose "
+            "an agent that follows the gradient itself, such as ppo"
+        )
+
+
+def objection_to_rows(algorithm: Algorithm) -> str | None:
+    """Why an agent needs the tokens of all episodes on every rank; None if it does not."""
+    config = algorithm.config
+    if config.critic is not None:
+        return "advantages are whitened over the critic's values of all tokens"
+    if config.needs_reference and config.kl_placement == "reward":
+        return "with kl_placement='reward' the rewards of all tokens depend on their log-probabilities"
+    if config.older_weights:
+        return f"with {config.older_weights} a checkpoint holds episodes that were not learned from, with all tokens"
+    if not algorithm.advantages_from_rewards:
+        return f"{type(algorithm).__name__} does not say, by `advantages_from_rewards = True`, that rewards are all it needs"
+    return None

@@ -20,7 +20,7 @@ from agents.policies.trainable import TrainablePolicy
 from agents.policies.transformers.lora import merged
 from agents.policies.transformers.memory import checkpointed, layers_of
 from agents.policies.transformers.policy import CausalLMPolicy
-from agents.settings.critic import CriticConfig
+from agents.settings.learner import CriticConfig
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:

@@ -28,16 +28,7 @@ from agents.truncation import Truncation
 
 @dataclass(frozen=True)
 class Enrichment:
-    """Adds to batches the model outputs that their advantages and their loss need.
-
-    Args:
-        config: The agent's settings.
-        models: The models.
-        correction: How samples of another policy are corrected.
-        recomputes_old: Whether log-probabilities under the weights before the update are computed even if the policy itself
-            sampled.
-        kl_coefficient: The current weight of the KL term.
-    """
+    """Adds to batches the model outputs that their advantages and their loss need."""
 
     config: AgentConfig
     models: Models

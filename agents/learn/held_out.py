@@ -21,8 +21,8 @@ from gymnasium.vector import VectorEnv
 
 import rlvr_envs
 from agents.distributed.ranks import Ranks
+from agents.learn.lag import BatchSource
 from agents.learn.random_state import random_state, set_random_state
-from agents.learn.source import BatchSource
 from agents.rollouts.evaluation import number_of_problems, sampled_rows
 from agents.rollouts.vector_adapter import num_problems, with_token_info
 from agents.runs.evaluation import Evaluation, summarize_evaluation
@@ -122,16 +122,7 @@ def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
 
 
 class HeldOutEvaluations:
-    """Makes the evaluations of a plan; with several ranks, each rank evaluates its own problems.
-
-    Args:
-        plan: Environments, problems and frequency of the evaluations.
-        sampler: The agent's sampler.
-        source: The source of batches, which is paused during an evaluation if it needs the same engine.
-        ranks: The processes that train together.
-        seed: Seed of the agent.
-        history: The evaluations so far; only rank 0's history is used.
-    """
+    """Makes the evaluations of a plan; with several ranks, each rank evaluates its own problems."""
 
     def __init__(
         self, plan: HeldOut, sampler: Sampler, source: BatchSource, ranks: Ranks, seed: int, history: HeldOutHistory
@@ -151,10 +142,6 @@ class HeldOutEvaluations:
 
     def confirm(self, step: int, best: int) -> dict[str, float]:
         """Evaluate the current weights, which are those of the best step, on problems that were not used to choose it.
-
-        Args:
-            step: Number of training steps done.
-            best: The best step.
 
         Returns:
             The metrics; empty if no environment has further problems, or if the step was confirmed before.

@@ -37,7 +37,7 @@ from agents.learn.carried import CarriedGroup
 from agents.learn.progress import Progress
 from agents.learn.sampled import Sampled, sampled_from_state, sampled_state
 from agents.learn.sampling import Sampling, SamplingStopped
-from agents.learn.source import Arrived
+from agents.learn.source import Arrived, OnDemand
 from agents.policies.trainable import TrainablePolicy
 from agents.types import Sampler, TakesLayers, TakesLearner
 from verifiers import InvalidArgumentError, RankError
@@ -61,8 +61,8 @@ class _Batch:
     """The policy's version with these weights."""
     weights: list[Tensor] | None
     """The trainable weights, or this rank's parts of them; None once they are not needed again."""
-    problems: Mapping[str, Any] | None = None
-    """The observations of problems up to these updates; None in checkpoints of earlier versions."""
+    problems: Mapping[str, Any]
+    """The observations of problems up to these updates."""
     sampled: Sampled | None = None
     error: BaseException | None = None
     sampler: Sampler | None = None
@@ -275,8 +275,7 @@ class LaggedSampling:
     def _sampling_of(self, batch: _Batch, stopped: threading.Event) -> Sampling:
         """A `Sampling` with the weights of a batch."""
         sampler = self._with_copy(batch) if batch.sampler is None else batch.sampler
-        problems = self._progress.problems
-        known = problems if batch.problems is None else problems.with_state(batch.problems)
+        known = self._progress.problems.with_state(batch.problems)
         return Sampling(self._sampling.algorithm, sampler, self._ranks, lambda: known, stopped=stopped)
 
     def _with_copy(self, batch: _Batch) -> Sampler:
@@ -333,6 +332,10 @@ class LaggedSampling:
     def components(self) -> dict[str, list[str] | None]:
         """The lag, since a checkpoint holds the batches that were sampled ahead."""
         return {f"lag of {self._lag}": []}
+
+
+BatchSource = OnDemand | LaggedSampling
+"""The batches of an agent, one for each training step."""
 
 
 def _weights(policy: TrainablePolicy) -> list[Tensor]:

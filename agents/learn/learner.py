@@ -5,8 +5,9 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agents.batch import Batch
@@ -17,12 +18,11 @@ from agents.distributed.weights import is_sharded, sum_gradients
 from agents.interrupts import interrupts_deferred
 from agents.learn import contexts
 from agents.learn.batch_passes import own_micro_batches, own_passes
-from agents.learn.loss import Loss as Loss, TokenLoss as TokenLoss
 from agents.learn.metrics import pass_metrics, pass_sums
 from agents.losses import squared_value_error, token_weights
-from agents.policies.trainable import TrainablePolicy
-from agents.settings.critic import CriticConfig
-from agents.settings.learner import LearnerConfig
+from agents.policies.trainable import TokenOutputs, TrainablePolicy
+from agents.settings.choices import Aggregation
+from agents.settings.learner import CriticConfig, LearnerConfig
 from verifiers import InvalidArgumentError
 from verifiers.devices import float64_device
 
@@ -30,6 +30,32 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from agents.learn.critic import Critic
+
+
+TokenLoss = Callable[[Batch, TokenOutputs, "Tensor"], Mapping[str, "Tensor"]]
+"""(micro-batch, the policy's outputs at its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
+
+ClippedTokens = Callable[[Batch, "Tensor", "Tensor"], "tuple[Tensor, Tensor] | None"]
+"""(micro-batch, log-probabilities f[b t], advantages f64[b t]) -> where the loss is clipped from below and above, bool[b t]."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """The loss that an optimiser step minimises: the losses of tokens and their aggregation."""
+
+    terms: TokenLoss
+    """The terms of each token's loss."""
+    aggregation: Aggregation
+    """How the losses of the tokens are reduced to one loss."""
+    max_tokens: int | None = None
+    """The constant length of some aggregations; see `agents.losses.token_weights`."""
+    clipped: ClippedTokens | None = None
+    """Where the loss is clipped, for metrics."""
+    vanishes_without_advantage: bool = False
+    """Whether the gradient of a token's loss is 0 if its advantage is 0."""
+    ratios_are_one: bool = False
+    """For batches without `old_logprobs`: whether probability ratios are relative to the same pass that computes them (True) or
+    to the sampler's log-probabilities (False)."""
 
 
 class Learner:

@@ -49,8 +49,8 @@ class Progress:
     def load(self, state: Mapping[str, Any]) -> None:
         """Restore a state of `state`."""
         self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
-        self.carried = carried_from_state(state.get("carried", ()))  # checkpoints of earlier versions have none
-        self.problems = self.problems.with_state(state.get("problems", {"seen": {}, "tokens": {}}))
+        self.carried = carried_from_state(state["carried"])
+        self.problems = self.problems.with_state(state["problems"])
 
     def components(self) -> dict[str, list[str] | None]:
         """No components: every agent has these counts."""

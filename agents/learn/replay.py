@@ -111,7 +111,7 @@ class ReplayBuffer:
         mask = torch.arange(tokens.shape[1]) == fields["action"][:, None]
         rewards = torch.where(mask, fields["reward"][:, None], 0.0)
         observations = fields.get("observations")
-        cuts = fields.get("cut", torch.zeros_like(lengths))  # buffers saved by earlier versions have none
+        cuts = fields["cut"]
         batch = Batch(
             tokens=tokens,
             lengths=lengths,

@@ -54,9 +54,7 @@ def sampled_from_state(state: Mapping[str, Any]) -> Sampled:
     fields = dict(state)
     errored = [trajectory_from_state(each) for each in fields.pop("errored")]
     trajectories = [trajectory_from_state(each) for each in fields.pop("trajectories")]
-    carried = carried_from_state(fields.pop("carried", ()))  # checkpoints of earlier versions have none
-    outcomes = tuple(
-        GroupOutcome(problem, tuple(scores), tokens) for problem, scores, tokens in fields.pop("outcomes", ())
-    )
+    carried = carried_from_state(fields.pop("carried"))
+    outcomes = tuple(GroupOutcome(problem, tuple(scores), tokens) for problem, scores, tokens in fields.pop("outcomes"))
     seen = SeenEpisodes(fields.pop("episodes"), errored)
     return Sampled(seen=seen, carried=carried, outcomes=outcomes, **{**fields, "trajectories": trajectories})

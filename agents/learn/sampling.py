@@ -13,7 +13,7 @@ from agents.distributed.ranks import MOST_GATHERING, Ranks
 from agents.distributed.rollouts import play_divided
 from agents.learn.algorithm import Algorithm
 from agents.learn.carried import CarriedGroup, Unfinished, collect_carried, num_policy_tokens
-from agents.learn.rank_requirements import objection_to_rows
+from agents.learn.checks import objection_to_rows
 from agents.learn.sampled import Sampled
 from agents.learn.verifier_errors import SeenEpisodes
 from agents.rollouts.loop import Episode, PartialEpisode, play_on, rollout
@@ -55,13 +55,7 @@ class Sampling:
         self._seen, self._tokens = SeenEpisodes(), 0  # of the current step
 
     def sample(self, env: VectorEnv[Any, Any, Any], first_round: int, carried: Sequence[CarriedGroup] = ()) -> Sampled:
-        """Sample a batch with the sampler's current weights, and measure it.
-
-        Args:
-            env: The environment.
-            first_round: Number of the first round of problems.
-            carried: The groups that earlier steps have begun.
-        """
+        """Sample a batch with the sampler's current weights, and measure it."""
         started, verified, config = time.perf_counter(), _verification_seconds(env), self.algorithm.config
         self._seen, self._tokens, self._outcomes = SeenEpisodes(), 0, []
         with self.sampler.sampling() as metrics:

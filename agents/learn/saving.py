@@ -21,27 +21,18 @@ class Part(Protocol):
 
     def state(self) -> dict[str, Any]:
         """Tensors and plain data for `load`; no two parts use the same name."""
-        ...
 
     def load(self, state: dict[str, Any]) -> None:
         """Restore a state of `state`."""
-        ...
 
     def components(self) -> dict[str, list[str] | None]:
         """Names of the weights of each component that a checkpoint must have; None for a component that it must not have."""
-        ...
 
 
 class Saving:
     """Writes and reads the state that an agent needs to resume.
 
     If weights are divided among ranks, all ranks call these methods: the weights are put together, and rank 0 writes.
-
-    Args:
-        algorithm: The agent's algorithm, with a state of its own.
-        models: The models.
-        parts: The agent's other parts with a state.
-        ranks: The processes that train together.
     """
 
     def __init__(self, algorithm: Algorithm, models: Models, parts: Sequence[Part], ranks: Ranks) -> None:

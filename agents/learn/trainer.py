@@ -15,12 +15,13 @@ from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
 from agents.learn.algorithm import Algorithm
 from agents.learn.held_out import HeldOutEvaluations
+from agents.learn.lag import BatchSource
 from agents.learn.metrics import summarize, summarize_parts
 from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampled import Sampled
 from agents.learn.saving import Saving
-from agents.learn.source import Arrived, BatchSource
+from agents.learn.source import Arrived
 from agents.learn.updating import OnAdvantages, Updating
 from agents.learn.verifier_errors import VerifierWatch
 from agents.rollouts.problem_parts import problem_parts
@@ -34,18 +35,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Trainer:
-    """Makes the training steps of an agent.
-
-    Args:
-        algorithm: The algorithm, which checks the environment.
-        source: The source of batches.
-        updating: The parts of an update, with the optimiser's schedule.
-        update: Learns from a batch.
-        saving: Writes checkpoints.
-        progress: The counts of steps, rounds and tokens.
-        watch: Counts verifier errors.
-        ranks: The processes that train together.
-    """
+    """Makes the training steps of an agent."""
 
     def __init__(
         self,

@@ -14,8 +14,7 @@ from agents.importance import Correction
 from agents.kl import AdaptiveKLController
 from agents.learn.algorithm import Algorithm, require_equal_minibatches, require_per_token
 from agents.learn.enrich import Enrichment, reference_kl
-from agents.learn.learner import Learner
-from agents.learn.loss import Loss
+from agents.learn.learner import Learner, Loss
 from agents.learn.metrics import merge
 from agents.learn.models import Models
 from agents.learn.progress import Progress

@@ -102,11 +102,7 @@ class VerifierWatch:
         self.check(run, at_least=WINDOW)
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
-        """Stop if the verifier broke on too large a share of the last steps' episodes, given at least `at_least` of them.
-
-        Raises:
-            VerifierFailureError: If so.
-        """
+        """Stop if the verifier broke on too large a share of the last steps' episodes, given at least `at_least` of them."""
         episodes = sum(count for count, _ in self._window)
         causes = sum((counter for _, counter in self._window), Counter[str]())
         if episodes < at_least or not sum(causes.values()) > self._max_share * episodes:

@@ -17,11 +17,6 @@ class EpsilonGreedyPolicy:
     """Follows a policy that chooses one token at a time, but with probability `epsilon` draws a legal token uniformly.
 
     Draws depend on the seeds of the episodes and the position of the token.
-
-    Args:
-        greedy: A policy at temperature 0.
-        vocab_size: Number of tokens.
-        epsilon: Probability of drawing a token.
     """
 
     def __init__(self, greedy: Policy, vocab_size: int, epsilon: float) -> None:

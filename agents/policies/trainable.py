@@ -66,21 +66,17 @@ class TrainablePolicy(Sampler, Protocol):
     @property
     def device(self) -> torch.device:
         """The device of the weights, to which batches are moved."""
-        ...
 
     @property
     def state_size(self) -> int:
         """The size d of the states in `read(..., with_states=True)`, the input of a critic's head."""
-        ...
 
     @property
     def is_half(self) -> bool:
         """Whether the policy computes in half precision, so that log-probabilities are recomputed before an update."""
-        ...
 
     def parameters(self) -> Sequence[torch.nn.Parameter]:
         """The trainable weights."""
-        ...
 
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies f32[b t] of the tokens from `micro_batch.first` on, with gradients.
@@ -88,29 +84,23 @@ class TrainablePolicy(Sampler, Protocol):
         Only tokens on the loss mask count. At these, illegal tokens have probability 0
         (`micro_batch.legal_tokens(micro_batch.first, vocab_size)`).
         """
-        ...
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
         """The inputs of the output layer before each token of `read`, and after each row's last token, with gradients."""
-        ...
 
     def distributions(
         self, tokens: Int[Tensor, "b l"], first: int, legal: Tensor | None = None
     ) -> Float[Tensor, "b t v"]:
         """Log-probabilities of every token at positions `first` to l - 1; needed only by NPG and TRPO."""
-        ...
 
     def with_model(self, model: Any) -> TrainablePolicy:
         """Return a policy with the same settings on another model, such as a frozen copy of this one's."""
-        ...
 
     def weights_changed(self) -> None:
         """Called after each update: increment `version`, and drop caches computed with the old weights."""
-        ...
 
     def release_cache(self) -> None:
         """Called before training: free the memory of caches."""
-        ...
 
 
 @runtime_checkable
@@ -120,24 +110,17 @@ class Shardable(Protocol):
     @property
     def sharded(self) -> ShardedModule | None:
         """The model with its weights divided among the ranks; None if each rank has all weights."""
-        ...
 
     @property
     def saved_dtype(self) -> torch.dtype | None:
         """Type of the weights in the model folders of checkpoints; None for the model's own type."""
-        ...
 
     def shard(self, sharding: Sharding) -> None:
         """Divide the weights among the ranks."""
-        ...
 
 
 def check_members(policy: object) -> None:
-    """Check that an object has every member of `TrainablePolicy`.
-
-    Raises:
-        InvalidArgumentError: If some are missing; the message names them.
-    """
+    """Check that an object has every member of `TrainablePolicy`."""
     members = dict(inspect.getmembers(TrainablePolicy, lambda member: callable(member) or isinstance(member, property)))
     named = [name for name in members if not name.startswith("_")]
     missing = [name for name in sorted({*named, *TrainablePolicy.__annotations__}) if not hasattr(policy, name)]
@@ -150,11 +133,7 @@ def check_members(policy: object) -> None:
 
 
 def require_temperature(temperature: float) -> None:
-    """Check that a temperature is 0, for the likeliest token, or large enough to divide logits by it.
-
-    Raises:
-        InvalidArgumentError: If it is neither.
-    """
+    """Check that a temperature is 0, for the likeliest token, or large enough to divide logits by it."""
     if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
         raise InvalidArgumentError(
             f"temperature must be 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"

@@ -66,9 +66,6 @@ def preference_report(chosen: ArrayLike, rejected: ArrayLike, prompts: Sequence[
         chosen: f64[n], scores of the preferred completions.
         rejected: f64[n], scores of the rejected completions.
         prompts: A key for each pair, equal for pairs of one prompt, which are not independent.
-
-    Raises:
-        InvalidArgumentError: If there is no pair.
     """
     better, worse = np.asarray(chosen, dtype=np.float64), np.asarray(rejected, dtype=np.float64)
     if not len(better) == len(worse) == len(prompts) or not len(better):

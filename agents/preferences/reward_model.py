@@ -27,7 +27,7 @@ from agents.preferences.pairs import PreferencePair
 from agents.preferences.report import PreferenceReport, preference_report
 from agents.rollouts.problem_order import problems_of_step
 from agents.runs.files.json_files import read_json
-from agents.runs.files.modes import follow_umask
+from agents.runs.files.outputs import follow_umask
 from agents.settings.agent import MAX_COMPLETIONS
 from agents.settings.learner import LearnerConfig
 from verifiers import AtLeast, Between, DataError, InvalidArgumentError, Outcome, check_types

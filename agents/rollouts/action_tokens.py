@@ -81,11 +81,7 @@ class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
 
 
 def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
-    """The number of steps after which episodes are truncated.
-
-    Raises:
-        InvalidArgumentError: If the environment has no time limit.
-    """
+    """The number of steps after which episodes are truncated."""
     specs = [env.spec, *(env.get_attr("spec") if hasattr(env, "get_attr") else ())]
     limits = [spec.max_episode_steps for spec in specs if spec is not None and spec.max_episode_steps is not None]
     for row in getattr(env.unwrapped, "envs", ()):

@@ -57,12 +57,6 @@ def draw_until_decided(
 
     A model without an open pair answers no further problems.
 
-    Args:
-        entrants: Two or more, with different names.
-        drawing: The problems to draw.
-        rules: The rules by which a pair is decided.
-        say: Called with a sentence for each pair when it is closed.
-
     Returns:
         A decision for each pair; its result is None if the pair could not be decided.
     """

@@ -180,12 +180,7 @@ def complete_samples(
 
 
 def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None) -> list[int]:
-    """The indices of an environment's problems in a random order, with the problems of a cluster one after the other.
-
-    Raises:
-        InvalidArgumentError: If the environment does not expose its problems, two problems have the same id, or a problem does
-            not have the column.
-    """
+    """The indices of an environment's problems in a random order, with the problems of a cluster one after the other."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
@@ -253,11 +248,7 @@ def _episodes(
 
 
 def _vote_counter(env: VectorEnv[Any, Any, Any]) -> Callable[[Sequence[Sample]], list[list[int | None]]]:
-    """A function that counts the votes of samples, by the environment's verifier.
-
-    Raises:
-        InvalidArgumentError: If the environment exposes no verifier that compares answers.
-    """
+    """A function that counts the votes of samples, by the environment's verifier."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
@@ -334,11 +325,7 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
 
 
 def number_of_problems(available: int | None, wanted: int | None, samples: int) -> int:
-    """The number of problems of an evaluation: the wanted number or, by default, all that are available.
-
-    Raises:
-        InvalidArgumentError: If the number is unknown, there are fewer problems, or there would be too many samples.
-    """
+    """The number of problems of an evaluation: the wanted number or, by default, all that are available."""
     count = available if wanted is None else wanted
     if count is None:
         raise InvalidArgumentError(

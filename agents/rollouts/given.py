@@ -43,11 +43,7 @@ def given_episode(
 
 
 def given_turns(streams: rlvr_envs.TokenStreams, index: int, turns: Sequence[str]) -> Trajectory:
-    """Make the episode of a problem with the given turns, each with a stop token if the turn does not stop by itself.
-
-    Raises:
-        InvalidArgumentError: If the environment ends the episode before the last turn, or goes on after it.
-    """
+    """Make the episode of a problem with the given turns, each with a stop token if the turn does not stop by itself."""
     rules, alone = streams.rules, streams.again(1, judged=False)
     alone.reset([0], [None], [index])
     prompt_length = int(alone.length[0])

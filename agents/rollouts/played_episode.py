@@ -17,7 +17,6 @@ class Player(Protocol):
 
     def begin_turn(self) -> None:
         """Called when the environment has appended text, so that a new turn begins."""
-        ...
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
         """Choose the next token; None to leave the episode.
@@ -26,7 +25,6 @@ class Player(Protocol):
             observation: `tokens` i32[l], `length` i32[1].
             action_mask: i8[v], 1 for legal tokens; None if all tokens are legal.
         """
-        ...
 
 
 class OnInserted(Protocol):
@@ -34,7 +32,6 @@ class OnInserted(Protocol):
 
     def __call__(self, text: str) -> None:
         """Show text that the environment has appended."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -62,15 +59,7 @@ def play_episode(
     info: dict[str, Any],
     on_inserted: OnInserted,
 ) -> PlayedEpisode:
-    """Play an episode to its end, or until the player leaves.
-
-    Args:
-        env: The environment.
-        player: Chooses the tokens.
-        observation: As returned by `env.reset`.
-        info: As returned by `env.reset`.
-        on_inserted: Called with the text that the environment appends between two turns.
-    """
+    """Play an episode to its end, or until the player leaves."""
     count, turns, score = 0, 1, 0.0
     while True:
         token = player.choose(observation, info.get("action_mask"))

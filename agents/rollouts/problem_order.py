@@ -15,14 +15,7 @@ from agents.seeding import ORDERS, env_seeds, episode_seeds
 
 
 def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> list[int]:
-    """The indices of one step's problems; each pass over the data set has a new random order.
-
-    Args:
-        num_problems: Size of the data set.
-        step: Number of the step, from 0.
-        per_step: Number of problems in each step.
-        seed: Seed of the orders.
-    """
+    """The indices of one step's problems; each pass over the data set has a new random order."""
     positions = pass_positions(num_problems, range(step * per_step, (step + 1) * per_step), seed)
     return [int(index) for index in positions]
 
@@ -62,14 +55,6 @@ def episodes_of_step(
 
     A `TokenVectorEnv` is reset with problem indices. Any other environment is reset with one seed per group, so that members
     of a group start alike, and a repeated or resumed run plays the same episodes.
-
-    Args:
-        env: The environment.
-        step: Number of the step.
-        problems_per_step: Number of problems.
-        group_size: Number of episodes of each problem.
-        seed: Seed of orders and of sampling.
-        problems: The problems; None for the next ones of the pass.
     """
     size = num_problems(env)
     if problems is None:

@@ -47,19 +47,15 @@ class ProblemSampler(Protocol):
 
         The same arguments, seed and state give the same problems.
         """
-        ...
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
         """Take note of the groups that were learned from, and of those that were sampled and left out."""
-        ...
 
     def state(self) -> dict[str, Any]:
         """Plain data for `with_state`."""
-        ...
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
         """A sampler with the same settings, and with a state that `state` returned."""
-        ...
 
 
 @dataclass
@@ -89,9 +85,6 @@ class UniformSampler:
 
     If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
     observations, so the problems of a round are drawn at random.
-
-    Args:
-        seed: Seed of orders and draws.
     """
 
     def __init__(self, seed: int) -> None:
@@ -238,10 +231,6 @@ class LearnabilitySampler(UniformSampler):
 
     p is the discounted share of right completions, with one right and one wrong completion added so that untried problems come
     first. Foster et al. 2025 (arXiv:2502.12272) instead compute p(1 - p) from fresh rollouts.
-
-    Args:
-        seed: Seed of draws.
-        floor: Share of the draws that stays uniform.
     """
 
     def __init__(self, seed: int, floor: float) -> None:
@@ -285,12 +274,7 @@ class DifficultySampler(LearnabilitySampler):
         self._recorded, self._env, self._rates = recorded, env, dict[int, _Seen]()
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Find the recorded problems among those of an environment.
-
-        Raises:
-            InvalidArgumentError: If the environment has none of the recorded problems, or one of them in several parts of a
-                mixture.
-        """
+        """Find the recorded problems among those of an environment."""
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
         parts: dict[str, set[str]] = {}
@@ -344,12 +328,6 @@ def make_problem_sampler(
 ) -> UniformSampler:
     """Make the sampler of an agent's settings.
 
-    Args:
-        name: Its name.
-        seed: Seed of orders and draws.
-        floor: Share of the draws that stays uniform.
-        difficulty: Folder of the evaluation that determines the problems' difficulty.
-
     Raises:
         MissingDataError: If the folder holds no evaluation.
         DataError: If the evaluation is damaged.
@@ -366,11 +344,7 @@ def make_problem_sampler(
 
 
 def require_indices(name: str, env: VectorEnv[Any, Any, Any]) -> None:
-    """Check that the problems of an environment can be chosen.
-
-    Raises:
-        InvalidArgumentError: If the environment draws problems itself.
-    """
+    """Check that the problems of an environment can be chosen."""
     if name != "uniform" and num_problems(env) is None:
         raise InvalidArgumentError(
             f"problem_sampler={name!r} chooses problems by their index, and {type(env.unwrapped).__name__} draws them itself: "

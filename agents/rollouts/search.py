@@ -30,12 +30,10 @@ class Search(Protocol):
     @property
     def oracle(self) -> bool:
         """Whether the guide is the verifier that scores the result."""
-        ...
 
     @property
     def manifest(self) -> Mapping[str, Any]:
         """The method, its guide and its budget as plain data, for the records of an evaluation."""
-        ...
 
     def find(
         self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
@@ -44,4 +42,3 @@ class Search(Protocol):
 
         Each episode has the problem, the state to start from, and the seed, which determines every draw.
         """
-        ...

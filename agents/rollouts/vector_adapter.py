@@ -20,11 +20,7 @@ from verifiers import InvalidArgumentError
 
 
 def with_token_info(env: VectorEnv[Any, Any, Any]) -> VectorEnv[Any, Any, Any]:
-    """Wrap an environment for a rollout, if necessary.
-
-    Raises:
-        InvalidArgumentError: If it is not a vector environment, resets itself, or has other observations or actions.
-    """
+    """Wrap an environment for a rollout, if necessary."""
     if not isinstance(env, VectorEnv):
         raise InvalidArgumentError(
             f"expected a vector environment, got {type(env).__name__}: build it with gym.make_vec, or wrap single ones in "

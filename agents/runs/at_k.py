@@ -9,8 +9,7 @@ from typing import Any
 
 import rlvr_envs
 from agents.console.counting import counted
-from agents.runs.clusters import sample_clusters
-from agents.runs.evaluation_record import Sample
+from agents.runs.evaluation_record import Sample, sample_clusters
 from verifiers import AnswerVerifier, InvalidArgumentError, Outcome, Problem, Verifier
 from verifiers.statistics import Interval, majority_at_k, pass_at_k, share_interval
 
@@ -60,11 +59,7 @@ class AtK:
 
 
 def check_draws(samples: int, *, pass_at: Sequence[int] = (), maj_at: Sequence[int] = ()) -> None:
-    """Refuse a k for which there will be too few samples, before any sample is drawn.
-
-    Raises:
-        InvalidArgumentError: If a k is less than 1 or more than the samples of each problem.
-    """
+    """Refuse a k for which there will be too few samples, before any sample is drawn."""
     for name, draws in (("pass", pass_at), ("maj", maj_at)):
         for k in draws:
             if not 1 <= k <= samples:
@@ -79,10 +74,6 @@ def estimate_pass_at(rows: Sequence[Sample], k: int) -> AtK:
     Only samples that are right or wrong count; errored samples do not. A verdict that is only a score counts as right or wrong
     if all such scores are 1 or 0; if any has another value, as from a reward model, none of them counts. Problems with fewer
     than k samples that count are left out; if no problem is left, the value is NaN.
-
-    Args:
-        rows: All samples of an evaluation.
-        k: At least 1.
     """
     estimate = _mean_over_problems("pass", k, problem_pass_at(rows, k), sample_clusters(rows))
     scored = _scored(rows)
@@ -158,11 +149,7 @@ def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
 
 
 def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
-    """The verifier of an environment, if it can compare answers, which maj@k needs.
-
-    Raises:
-        InvalidArgumentError: If the verifier can't compare answers.
-    """
+    """The verifier of an environment, if it can compare answers, which maj@k needs."""
     if isinstance(verifier, AnswerVerifier):
         return verifier
     raise InvalidArgumentError(
@@ -178,11 +165,6 @@ def count_votes(
 
     All correct answers have the same vote, which no wrong answer has. The verifier compares each wrong answer with the first
     answer of every vote so far. A sample without an answer does not vote: its vote is None.
-
-    Args:
-        rows: Samples of an evaluation.
-        problems: The data set that they answer.
-        verifier: The verifier that judged the samples.
     """
     return [
         _votes(members, problems[index], verifier) if members else []
@@ -208,11 +190,6 @@ def answer_classes(answers: Sequence[str | None], problem: Problem, verifier: An
 
     An answer belongs to the first class whose first answer the verifier considers equal to it. Answers that have an
     `answer_key`, such as plain numbers with the math verifier, are compared by that key.
-
-    Args:
-        answers: The answers to a problem.
-        problem: The problem.
-        verifier: The verifier that compares answers.
     """
     key_of: Callable[[str], Hashable | None] = getattr(verifier, "answer_key", lambda answer: None)
     firsts: list[tuple[str, Hashable | None]] = []

@@ -7,8 +7,7 @@ show everything that matters, such as games with a secret, count separately: the
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping
-from typing import Any, Protocol
+from collections.abc import Hashable
 
 from agents.console.counting import counted
 from agents.runs.files.json_files import to_json
@@ -16,20 +15,6 @@ from verifiers import Problem
 
 HIDDEN = "hidden"
 """Key of a problem's metadata: true if its prompt does not show everything that decides an episode."""
-
-
-class Clustered(Protocol):
-    """A sample of a problem."""
-
-    @property
-    def problem(self) -> int:
-        """The problem's index."""
-        ...
-
-    @property
-    def cluster(self) -> Hashable | None:
-        """Equal for samples of problems with equal prompts; None if the problem is its own cluster."""
-        ...
 
 
 def problem_cluster(problem: Problem | None) -> str | None:
@@ -44,27 +29,6 @@ def problem_cluster(problem: Problem | None) -> str | None:
 def own_cluster(problem_id: str) -> Hashable:
     """The cluster of a problem that does not share its cluster with other problems."""
     return ("problem", problem_id)
-
-
-def recorded_cluster(line: Mapping[str, Any]) -> str | None:
-    """The cluster of a recorded line; None if it is unknown, such as if the environment does not expose problems.
-
-    Lines of earlier releases have no `cluster`, and do not record whether something is hidden: among them, only lines with
-    equal prompts and equal references belong together.
-    """
-    if "cluster" in line:
-        cluster: str | None = line["cluster"]
-        return cluster
-    return None if line.get("prompt") is None else _digest([line["prompt"], line.get("reference")])
-
-
-def sample_clusters(samples: Iterable[Clustered]) -> dict[int, Hashable]:
-    """The cluster of each problem of some samples, by the problem's index, in order of appearance."""
-    clusters: dict[int, Hashable] = {}
-    for sample in samples:
-        if sample.problem not in clusters:
-            clusters[sample.problem] = sample.problem if sample.cluster is None else sample.cluster
-    return clusters
 
 
 def distinct_note(problems: int, distinct: int) -> str:

@@ -159,11 +159,6 @@ def pass_measure(runs: Sequence[RecordedRun], k: int) -> Measure:
 def maj_measure(runs: Sequence[RecordedRun], votes: Sequence[Sequence[Sequence[int | None]]], k: int) -> Measure:
     """maj@k of each problem with at least k samples that are right or wrong.
 
-    Args:
-        runs: The runs.
-        votes: The votes of each run's samples; see `agents.runs.judging.recorded_votes`.
-        k: Number of votes, at least 1.
-
     Raises:
         DataError: If a run has no such problem.
     """
@@ -188,8 +183,6 @@ def task_differences(runs: Sequence[RecordedRun]) -> list[str]:
     first, sentences = runs[0], []
     for run in runs[1:]:
         for name, one, two in differences(first.settings, run.settings):
-            if name == "environment.reader":  # records made before readers had versions
-                one, two = one or 1, two or 1
             known = one is not None and two is not None  # graded completions do not say how they were sampled
             if known and any(f"{name}.".startswith(f"{setting}.") for setting in _COMPARED):
                 sentences.append(f"{name} is {one!r} in {first.name} and {two!r} in {run.name}")

@@ -46,11 +46,6 @@ def overlaps(
 
     Case, punctuation and spacing are ignored. Only the evaluated n-grams are kept in memory; the training texts are read once.
 
-    Args:
-        training: Texts.
-        evaluated: Problems whose prompts are searched for.
-        words: Number of words in an n-gram, at least 2.
-
     Raises:
         InvalidArgumentError: If there are fewer than 2 words in an n-gram.
     """

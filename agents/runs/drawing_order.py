@@ -15,21 +15,12 @@ def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], see
     """Problems in a random order that depends only on the seed and their ids, with each cluster kept together.
 
     Leaving out or adding problems does not change the order of the others.
-
-    Args:
-        problems: The problems' ids.
-        clusters: The cluster of each problem, by its id.
-        seed: Seed of the order.
     """
     return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
 
 
 def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) -> tuple[list[int], list[Hashable]]:
-    """The indices of a data set's problems in drawing order, and their clusters in the same order.
-
-    Raises:
-        InvalidArgumentError: If two problems have the same id, or a problem does not have the column.
-    """
+    """The indices of a data set's problems in drawing order, and their clusters in the same order."""
     cluster = cluster_by(column)
     clusters: dict[str, Hashable] = {}
     indices: dict[str, int] = {}

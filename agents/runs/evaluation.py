@@ -12,8 +12,8 @@ import numpy as np
 
 from agents.console.counting import counted
 from agents.runs.at_k import AtK, estimate_maj_at, estimate_pass_at
-from agents.runs.clusters import distinct_note, sample_clusters
-from agents.runs.evaluation_record import ORACLE_NOTE, Sample
+from agents.runs.clusters import distinct_note
+from agents.runs.evaluation_record import ORACLE_NOTE, Sample, sample_clusters
 from agents.runs.verdicts import shown
 from agents.types import Trajectory
 from verifiers import Outcome

@@ -35,21 +35,20 @@ Lines are in the order in which episodes end. A later line of the same problem a
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import json
 import typing
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
-from agents.runs.clusters import problem_cluster, recorded_cluster
-from agents.runs.files.hardware import hardware
+from agents.runs.clusters import problem_cluster
+from agents.runs.files.hardware import engine_versions, hardware, package_versions
 from agents.runs.files.json_files import JsonLines, differences, plain, read_json, read_lines, to_json, write_json
 from agents.runs.files.outputs import LOCK, check_folder, locked, missing_folders, remove_empty
-from agents.runs.files.versions import engine_versions, package_versions
 from agents.runs.parquet import can_write, write_parquet
 from agents.runs.verdicts import applied_part, error_cause, is_unsupported
 from agents.types import Trajectory
@@ -160,21 +159,8 @@ class Sample:
 
     @classmethod
     def read(cls, line: object) -> Sample:
-        """Read a sample from a line of a record.
-
-        Raises:
-            DataError: If a field is missing or has another type.
-        """
-        added_later = {
-            "unsupported": False,
-            "applied": None,
-            "search_tokens": None,
-            "prompt_tokens": None,
-            "cost": None,
-        }
-        named: dict[str, Any] = (
-            added_later | line | {"cluster": recorded_cluster(line)} if isinstance(line, dict) else {}
-        )
+        """Read a sample from a line of a record."""
+        named: dict[str, Any] = line if isinstance(line, dict) else {}
         wrong = [
             name
             for name, expected in _FIELD_TYPES.items()
@@ -204,6 +190,14 @@ class Sample:
     def unanswered(self) -> bool:
         """Whether there is no completion, since the request for it failed."""
         return self.errored and self.outcome is None
+
+
+def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
+    """The cluster of each problem of some samples, by the problem's index, in order of appearance."""
+    clusters: dict[int, Hashable] = {}
+    for sample in samples:
+        clusters.setdefault(sample.problem, sample.problem if sample.cluster is None else sample.cluster)
+    return clusters
 
 
 class SampledRow(NamedTuple):
@@ -237,38 +231,19 @@ def sample_line(
         problem: The problem; None if the environment does not expose its problems.
         asked: The problem in the form in which the policy got it, such as in words; None if it is the same.
     """
-    dialogue = dialogue_of(completion)
-    return {
-        "problem": sample.problem,
-        "problem_id": sample.problem_id,
-        "sample": sample.sample,
-        "seed": sample.seed,
+    fields = {field.name: getattr(sample, field.name) for field in dataclasses.fields(sample)}
+    return fields | {
         "prompt": asked.prompt if asked else problem.prompt if problem else None,
         "reference": None if problem is None else problem.reference,
         "completion": completion,
-        "dialogue": dialogue if isinstance(completion, Completion) else None,
-        "outcome": sample.outcome,
-        "score": sample.score,
-        "answer": sample.answer,
+        "dialogue": dialogue_of(completion) if isinstance(completion, Completion) else None,
         "detail": None if verdict is None else verdict.detail,
-        "tokens": sample.tokens,
-        "truncated": sample.truncated,
-        "error": sample.error,
-        "unsupported": sample.unsupported,
-        "applied": sample.applied,
         "cluster": sample.cluster or problem_cluster(problem),
-        "search_tokens": sample.search_tokens,
-        "prompt_tokens": sample.prompt_tokens,
-        "cost": sample.cost,
     }
 
 
 def recorded_completion(line: Mapping[str, Any]) -> str:
-    """The completion in a sample's line, with the earlier turns of an episode of several turns.
-
-    Raises:
-        DataError: If the line's dialogue is damaged.
-    """
+    """The completion in a sample's line, with the earlier turns of an episode of several turns."""
     text, dialogue = str(line["completion"]), line.get("dialogue")
     if dialogue is None:
         return text
@@ -405,7 +380,7 @@ class EvaluationRecord:
             _check_settings(self.folder, before["settings"], wanted)
             _warn_of_changes(self.folder, before, self._manifest)
             samples = {sample.key: sample for sample in self._lines.read(Sample.read)}
-            self._manifest |= {name: before[name] for name in ("versions", "hardware", "started") if name in before}
+            self._manifest |= {name: before[name] for name in ("versions", "hardware", "started")}
         else:
             self._lines.clear()
         write_json(path, {**self._manifest, "summary": None})
@@ -440,9 +415,7 @@ class EvaluationRecord:
     def __enter__(self) -> EvaluationRecord:
         return self
 
-    def __exit__(
-        self, exc_type: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -455,11 +428,7 @@ def _now() -> str:
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """Read a record's manifest.
-
-    Raises:
-        DataError: If the file has another format, is damaged, or is not a manifest.
-    """
+    """Read a record's manifest."""
     content = read_json(path)
     manifest: dict[str, Any] = content if isinstance(content, dict) else {}
     form = manifest.get("format")
@@ -468,7 +437,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path} has format {form!r}, but this release reads {FORMAT}: use the release that wrote it, or evaluate "
             "anew into another folder"
         )
-    for name, cls in {"settings": dict, "versions": dict, "started": str}.items():
+    for name, cls in {"settings": dict, "versions": dict, "hardware": dict, "started": str}.items():
         if not isinstance(manifest.get(name), cls):
             raise DataError(f"{path} has no {name}: it is not the manifest of an evaluation, or is damaged")
     return manifest
@@ -485,10 +454,8 @@ def _check_settings(folder: Path, before: dict[str, Any], now: dict[str, Any]) -
 
 
 def _warn_of_changes(folder: Path, before: dict[str, Any], now: dict[str, Any]) -> None:
-    """Warn if versions, hardware or engine arguments have changed; records of earlier releases do not have the hardware."""
-    changes = [
-        change for name in ("versions", "hardware") if name in before for change in differences(before[name], now[name])
-    ]
+    """Warn if versions, hardware or engine arguments have changed."""
+    changes = [change for name in ("versions", "hardware") for change in differences(before[name], now[name])]
     old, new = (manifest["settings"].get(_MAY_CHANGE) for manifest in (before, now))
     changes += differences(old, new, _MAY_CHANGE)
     changed = [f"{name} {one} and now {other}" for name, one, other in changes]

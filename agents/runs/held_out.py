@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Annotated
 
 from agents.console.counting import counted
-from agents.runs.clusters import sample_clusters
 from agents.runs.evaluation import Evaluation, problem_means
+from agents.runs.evaluation_record import sample_clusters
 from agents.runs.files.json_files import JsonLines
 from verifiers import FINITE, AtLeast, DataError, InvalidArgumentError, check_types, statistics
 
@@ -72,11 +72,7 @@ class HeldOutScore:
 
     @classmethod
     def read(cls, line: object) -> HeldOutScore:
-        """Read a line.
-
-        Raises:
-            DataError: If the line is not an evaluation.
-        """
+        """Read a line."""
         names = [field.name for field in dataclasses.fields(cls)]
         if not isinstance(line, dict) or sorted(line) != sorted(names):
             raise DataError(f"not an evaluation with {', '.join(names)}: {line!r}")

@@ -29,7 +29,7 @@ from typing import Any
 
 from agents.console.printable import in_one_line
 from agents.runs.evaluation import Evaluation, summarize_evaluation
-from agents.runs.files.json_files import plain, to_json
+from agents.runs.files.json_files import as_text, plain, to_json
 from agents.runs.reading import RecordedRun, RecordLine
 from verifiers import DataError, Outcome
 
@@ -131,7 +131,7 @@ def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
 
 
 def _sample(row: RecordLine, key: tuple[str, int], run: RecordedRun) -> dict[str, Any]:
-    answer = {"role": "assistant", "content": _as_text(row.get("completion")), "source": "generate"}
+    answer = {"role": "assistant", "content": as_text(row.get("completion")), "source": "generate"}
     stop = "max_tokens" if _ran_out(row) else "stop"
     sample: dict[str, Any] = {
         **_common(row, key),
@@ -167,7 +167,7 @@ def _common(row: RecordLine, key: tuple[str, int]) -> dict[str, Any]:
         "id": key[0],
         "epoch": key[1],
         "input": prompt if isinstance(prompt, str) else _messages(prompt),
-        "target": _as_text(row.get("reference")),
+        "target": as_text(row.get("reference")),
         "scores": _scores(row),
         "metadata": _exact({name: row.get(name) for name in _METADATA}),
     }
@@ -194,7 +194,7 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
     for message in prompt if isinstance(prompt, list) else [prompt]:
         role = message.get("role") if isinstance(message, dict) else None
         content = message.get("content") if isinstance(message, dict) else message
-        shown = {"role": role if role in _ROLES else "user", "content": _as_text(content), "source": "input"}
+        shown = {"role": role if role in _ROLES else "user", "content": as_text(content), "source": "input"}
         messages.append((shown if role in _ROLES else shown | {"metadata": {"role": role}}) | _beside(message))
     return messages
 
@@ -205,7 +205,7 @@ def _beside(message: object) -> dict[str, Any]:
         return {}
     calls = message.get("calls") or []
     thoughts = message.get("reasoning")
-    thought = [{"type": "reasoning", "reasoning": thoughts}, {"type": "text", "text": _as_text(message.get("content"))}]
+    thought = [{"type": "reasoning", "reasoning": thoughts}, {"type": "text", "text": as_text(message.get("content"))}]
     return {
         **({"content": thought} if thoughts else {}),
         **({"tool_calls": list(map(_tool_call, calls))} if calls else {}),
@@ -224,7 +224,7 @@ def _tool_call(call: dict[str, Any]) -> dict[str, Any]:
         "id": call["id"],
         "function": call["name"],
         "arguments": arguments if read else {},
-        **({} if read else {"parse_error": _as_text(call["arguments"])}),
+        **({} if read else {"parse_error": as_text(call["arguments"])}),
     }
 
 
@@ -241,17 +241,13 @@ def _scores(row: RecordLine) -> dict[str, Any]:
         detail = detail if isinstance(detail, dict) else {}
         first = next(iter(values.values()))
         reason = detail.get("reason", row["error"])
-        first |= {"answer": row["answer"], "explanation": None if reason is None else _as_text(reason)}
+        first |= {"answer": row["answer"], "explanation": None if reason is None else as_text(reason)}
         first["metadata"] = _exact(detail)
     return values
 
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-
-
-def _as_text(value: object) -> str:
-    return value if isinstance(value, str) else "" if value is None else to_json(value)
 
 
 def _exact(value: Any) -> Any:
@@ -306,7 +302,7 @@ def _spec(run: RecordedRun, problems: list[str], epochs: int) -> dict[str, Any]:
         "task": " ".join(str(run.settings[name]) for name in ("env", "split") if run.settings.get(name))
         or "evaluation",
         "dataset": {
-            "name": None if dataset is None else _as_text(dataset),
+            "name": None if dataset is None else as_text(dataset),
             "samples": len(problems),
             "sample_ids": problems,
             "shuffled": False,
@@ -330,7 +326,7 @@ def _model(run: RecordedRun) -> str:
     """The model's name, or the file of completions that were made elsewhere."""
     completions = run.settings.get("completions")
     file = completions.get("file") if isinstance(completions, dict) else None
-    return _as_text(run.settings.get("model") or file) or "unknown"
+    return as_text(run.settings.get("model") or file) or "unknown"
 
 
 def _results(result: Evaluation, *, training: bool) -> list[dict[str, Any]]:

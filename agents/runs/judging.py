@@ -25,10 +25,6 @@ def match_problems(
 ) -> list[tuple[int, int, ExternalCompletion]]:
     """Return for each completion the problem that it answers, and its number among that problem's samples, in order.
 
-    Args:
-        completions: The completions, in the order of their file.
-        dataset: The problems.
-
     Raises:
         DataError: If a completion names a problem that does not exist, or a question that several problems have; or if
             positions identify the problems, but a column holds questions of other problems.

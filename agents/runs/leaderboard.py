@@ -33,11 +33,7 @@ class LeaderboardCell:
 
     @property
     def scores(self) -> list[float]:
-        """The mean score over problems, for each run.
-
-        Raises:
-            DataError: If a run has no scored problem.
-        """
+        """The mean score over problems, for each run."""
         means = [list(run.problem_scores().values()) for run in self.runs]
         for run, values in zip(self.runs, means, strict=True):
             if not values:

@@ -28,11 +28,9 @@ class MetricLogger(Protocol):
 
     def log(self, step: int, metrics: Mapping[str, float]) -> None:
         """Record the metrics of a step, which may be NaN or infinite; a resumed run repeats the steps after its checkpoint."""
-        ...
 
     def close(self) -> None:
         """Write the remaining metrics, and release all resources."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -150,13 +148,7 @@ LOGGERS = {
 
 
 def check_loggers(loggers: Sequence[str | MetricLogger]) -> None:
-    """Check that loggers exist and are installed, before any work is done.
-
-    Raises:
-        UnknownNameError: If there is no logger of that name.
-        MissingDependencyError: If a logger's package is not installed; the message says how to install it.
-        InvalidArgumentError: If a logger is given twice, or has no methods `log` and `close`.
-    """
+    """Check that loggers exist and are installed, before any work is done."""
     for logger in loggers:
         if not isinstance(logger, str):
             if not callable(getattr(logger, "log", None)) or not callable(getattr(logger, "close", None)):
@@ -207,13 +199,7 @@ def _started(name: str, run: LoggedRun) -> MetricLogger:
 
 
 class TolerantLogger:
-    """Passes metrics on to a logger until the logger fails; a failure is a warning, not an error.
-
-    Args:
-        name: The logger's name, for the warning.
-        logger: The logger.
-        folder: Folder of the run.
-    """
+    """Passes metrics on to a logger until the logger fails; a failure is a warning, not an error."""
 
     def __init__(self, name: str, logger: MetricLogger, folder: Path) -> None:
         self._name = name

@@ -7,6 +7,7 @@ they were measured, for a single run with their intervals.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -159,9 +160,6 @@ def bands(curves: Sequence[TrainingCurve], smooth: int = 10) -> list[Band]:
     Args:
         curves: The curves, in the order in which to draw them.
         smooth: Number of steps of the running mean, up to and including the current step.
-
-    Raises:
-        InvalidArgumentError: If there are no curves, or `smooth` is less than 1.
     """
     if not curves:
         raise InvalidArgumentError("a plot needs at least one run, got none")
@@ -268,7 +266,7 @@ def plot_panels(
 
 
 def _draw(axes: Any, drawn: Sequence[Band]) -> None:
-    for colour, band in zip(_endless(_COLOURS), drawn, strict=False):
+    for colour, band in zip(itertools.cycle(_COLOURS), drawn, strict=False):
         style = {"color": colour, "linewidth": 1.6, "label": printable(band.label)}
         if band.against is not None:
             axes.plot(band.against, band.mean, marker="o", markersize=4, markevery=[-1], **style)
@@ -277,8 +275,3 @@ def _draw(axes: Any, drawn: Sequence[Band]) -> None:
             axes.plot(band.steps, band.raw, color=colour, alpha=0.25, linewidth=0.8)
         axes.fill_between(band.steps, band.low, band.high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(band.steps, band.mean, **style)
-
-
-def _endless(values: Sequence[str]) -> Iterator[str]:
-    while True:
-        yield from values

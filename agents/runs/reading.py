@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agents.runs.clusters import own_cluster, recorded_cluster
+from agents.runs.clusters import own_cluster
 from agents.runs.evaluation_record import MANIFEST, SAMPLES, Sample, read_manifest
 from agents.runs.files.json_files import read_from, read_json, read_lines
 from agents.runs.rollout_log import ROLLOUTS
@@ -23,11 +23,7 @@ RecordLine = dict[str, Any]
 
 
 def check_named_once(folders: Sequence[Path]) -> None:
-    """Check that runs are different folders, so that no run counts twice.
-
-    Raises:
-        InvalidArgumentError: If a folder is named twice, even by different paths.
-    """
+    """Check that runs are different folders, so that no run counts twice."""
     for folder, count in Counter(folder.resolve() for folder in folders).items():
         if count > 1:
             raise InvalidArgumentError(f"a run is named twice: name different runs, and {folder} once")
@@ -99,15 +95,11 @@ class RecordedRun:
 
     def problem_clusters(self) -> dict[str, str | None]:
         """The cluster of each problem by the problem's id, None for a cluster of its own: see `agents.runs.clusters`."""
-        return {row["problem_id"]: recorded_cluster(row) for row in self.rows}
+        return {row["problem_id"]: row["cluster"] for row in self.rows}
 
 
 class GrowingRun:
-    """An evaluation that is read repeatedly as it grows; each of its lines is read once.
-
-    Args:
-        folder: Folder of the evaluation.
-    """
+    """An evaluation that is read repeatedly as it grows; each of its lines is read once."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, self._end = folder, 0
@@ -186,9 +178,6 @@ def paired_scores(
 
     Returns:
         The problems for which every run has a number, in the first run's order, and the numbers f64[r p].
-
-    Raises:
-        DataError: If there is no such problem.
     """
     scores = [run.problem_scores() for run in runs] if scores is None else scores
     shared = [problem for problem in scores[0] if all(problem in other for other in scores[1:])]

@@ -31,10 +31,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
+from agents.runs.files.hardware import package_versions
 from agents.runs.files.integrity import check_checksums
 from agents.runs.files.json_files import plain, to_json, write_json
 from agents.runs.files.outputs import locked
-from agents.runs.files.versions import package_versions
 from agents.runs.held_out import HELD_OUT, HeldOutHistory
 from agents.runs.loggers import LoggedRun, MetricLogger, check_loggers, open_loggers
 from agents.runs.rollout_log import RolloutLog
@@ -68,7 +68,6 @@ class Run:
             `MetricLogger`. The run closes them.
         keep: Number of most recent checkpoints to keep in addition to the best one (see `best_checkpoint`); None keeps all.
         log_rollouts: Number of completions of each step to write to `rollouts.jsonl`.
-        tensorboard: Deprecated in favour of `loggers`: whether TensorBoard is a logger.
 
     Raises:
         InvalidArgumentError: If the folder already contains a run, or another kind of `config.json`, and `resume` is False;
@@ -94,15 +93,7 @@ class Run:
         loggers: Sequence[str | MetricLogger] = ("tensorboard",),
         keep: int | None = 2,
         log_rollouts: int = 0,
-        tensorboard: bool | None = None,
     ) -> None:
-        if tensorboard is not None:
-            warnings.warn(
-                'Run(tensorboard=...) is now loggers=["tensorboard"], or loggers=[] for none',
-                DeprecationWarning,
-                stacklevel=2,
-            )
-            loggers = ("tensorboard",) if tensorboard else ()
         check_loggers(loggers)
         if keep is not None and keep < 1:
             raise InvalidArgumentError(f"keep must be at least 1, or None for all checkpoints, got {keep}")
@@ -281,11 +272,7 @@ class Run:
 
 
 def check_free(folder: Path) -> None:
-    """Check that a new run would not overwrite anything in a folder, which need not exist.
-
-    Raises:
-        InvalidArgumentError: If a run would overwrite something.
-    """
+    """Check that a new run would not overwrite anything in a folder, which need not exist."""
     if has_results(folder):
         raise InvalidArgumentError(
             f"{folder} holds a run already: resume it (--resume, resume=True), or choose another folder (--run-folder)"
@@ -304,12 +291,7 @@ def has_results(folder: Path) -> bool:
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """Read a run's `config.json`.
-
-    Raises:
-        MissingDataError: If the folder has no `config.json`.
-        CheckpointError: If the file can't be read.
-    """
+    """Read a run's `config.json`."""
     path = Path(folder) / CONFIG
     if not path.is_file():
         raise MissingDataError(f"no run to resume at {folder}: expected a folder with config.json")

@@ -25,11 +25,7 @@ class Counts(Protocol):
 
 
 def check_numbers(*, steps: int, tokens: int | None, checkpoint_every: int | None) -> None:
-    """Check the numbers that `learn` is called with.
-
-    Raises:
-        InvalidArgumentError: If a number is not a whole number of at least 0.
-    """
+    """Check the numbers that `learn` is called with."""
     numbers: dict[str, object] = {"steps": steps, "tokens": tokens, "checkpoint_every": checkpoint_every}
     for name, value in numbers.items():
         if value is not None and (not isinstance(value, int | np.integer) or value < 0):

@@ -42,11 +42,7 @@ class Batcher:
         """Number of completions whose verdict is that the verifier broke."""
 
     async def verify(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i.
-
-        Raises:
-            OverloadedError: If more than `max_waiting` completions would wait.
-        """
+        """Judge completion i against problem i."""
         if self.waiting + len(completions) > self._max_waiting:
             raise OverloadedError(
                 f"{self.waiting} completions are waiting, and at most {self._max_waiting} may: try again later"

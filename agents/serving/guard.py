@@ -98,11 +98,7 @@ class Guard:
         return hmac.compare_digest(headers.get(b"authorization", b""), self._token)
 
     async def _body(self, receive: Receive) -> bytes | None:
-        """The whole body; None if it is larger than allowed, in which case the rest is not read.
-
-        Raises:
-            _LeftError: If the client disconnects before the end of the body.
-        """
+        """The whole body; None if it is larger than allowed, in which case the rest is not read."""
         body = bytearray()
         while True:
             message = await receive()

@@ -51,13 +51,7 @@ class PromptProtocol(H11Protocol):
 
 
 def serve(app: FastAPI, listener: socket.socket, ready: Callable[[str], None]) -> None:
-    """Serve until SIGINT or SIGTERM, which is raised again once the current requests are answered.
-
-    Args:
-        app: The service.
-        listener: The socket that the service listens on.
-        ready: Called with the service's address as soon as requests can be answered.
-    """
+    """Serve until SIGINT or SIGTERM, which is raised again once the current requests are answered."""
     host, port = listener.getsockname()[:2]
     ready(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
     uvicorn.Server(config(app)).run(sockets=[listener])

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 from agents.settings.choices import Aggregation, Correction, KLEstimator, Truncation, choice
-from agents.settings.critic import CriticConfig
-from agents.settings.learner import LearnerConfig
+from agents.settings.learner import CriticConfig, LearnerConfig
 from agents.settings.schedules import Schedule
 from verifiers import FINITE, Above, AtLeast, Between, InvalidArgumentError, UsedIf, check_types, check_uses
 

@@ -108,11 +108,7 @@ class PreferenceLoss(enum.StrEnum):
 
 
 def choice(name: str, value: str, choices: type[ChoiceT]) -> ChoiceT:
-    """Convert text to a member of an enum.
-
-    Raises:
-        UnknownNameError: If there is no such choice; the message suggests the nearest.
-    """
+    """Convert text to a member of an enum."""
     if value not in list(choices):
         raise unknown_name(name, str(value), [str(member) for member in choices])
     return choices(value)

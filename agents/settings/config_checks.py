@@ -12,11 +12,7 @@ from verifiers import InvalidArgumentError
 
 
 def require_groups(group_size: int) -> None:
-    """Check that groups have at least two members to compare.
-
-    Raises:
-        InvalidArgumentError: If groups have one member.
-    """
+    """Check that groups have at least two members to compare."""
     if group_size < 2:
         raise InvalidArgumentError(
             f"group_size must be at least 2, since scores are compared in groups; got {group_size}"
@@ -24,12 +20,7 @@ def require_groups(group_size: int) -> None:
 
 
 def require_one_step(config: AgentConfig, reason: str) -> None:
-    """Check that each batch is used for one optimiser step.
-
-    Raises:
-        InvalidArgumentError: If there are several, or batches of older weights would be treated as batches of the current
-            weights.
-    """
+    """Check that each batch is used for one optimiser step."""
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
             f"{reason}: epochs and minibatches must be 1, got epochs={config.epochs} and minibatches={config.minibatches}"
@@ -42,11 +33,7 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
 
 
 def require_on_policy(config: AgentConfig, reason: str) -> None:
-    """Check that each batch is sampled with the weights that learn from it.
-
-    Raises:
-        InvalidArgumentError: If there is a lag, or groups are carried over updates.
-    """
+    """Check that each batch is sampled with the weights that learn from it."""
     if config.older_weights:
         name, _, value = config.older_weights.partition("=")
         raise InvalidArgumentError(f"{reason}: {name} must be 0, got {value}")
@@ -59,9 +46,6 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
         settings: A dataclass.
         names: The names of its fields without effect.
         instead: What applies instead of them, for the message.
-
-    Raises:
-        InvalidArgumentError: If such a setting was changed; the message names it.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name in names:
@@ -76,11 +60,7 @@ NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first 
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:
-    """Check that no setting changes the scores of the verifier.
-
-    Raises:
-        InvalidArgumentError: If a setting does.
-    """
+    """Check that no setting changes the scores of the verifier."""
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
         raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")
     if config.has_kl_term and config.kl_placement == "reward":

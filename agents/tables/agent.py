@@ -388,15 +388,7 @@ def tables_fingerprint(tables: Mapping[str, NDArray[Any]]) -> str:
 
 
 def table_shape(env: Environment, name: str) -> tuple[int, int]:
-    """The numbers of observations and actions of an environment in which both are numbered from 0.
-
-    Args:
-        env: The environment.
-        name: Name of the agent, for the error.
-
-    Raises:
-        InvalidArgumentError: If either is not numbered from 0.
-    """
+    """The numbers of observations and actions of an environment in which both are numbered from 0."""
     if not isinstance(env, gymnasium.Env):
         raise InvalidArgumentError(
             f"{name} plays one gymnasium.Env, got {type(env).__name__}: make it by gymnasium.make"

@@ -222,7 +222,9 @@ def _shown_default(value: object) -> str:
 def _meaning(cls: type, name: str) -> str:
     """What is said of a field, with the bound of its numbers."""
     bounds = [str(bound) for setting, bound in bounds_of(cls) if setting == name and str(bound) != "finite"]
-    return " ".join([_texts(cls).get(name, ""), *(f"({bound})" for bound in bounds)])
+    extras = getattr(get_type_hints(cls, include_extras=True)[name], "__metadata__", ())
+    shared = next((extra.help for extra in extras if getattr(extra, "help", None)), "")
+    return " ".join([_texts(cls).get(name, shared), *(f"({bound})" for bound in bounds)])
 
 
 def _texts(cls: type) -> dict[str, str]:

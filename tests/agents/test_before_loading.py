@@ -15,15 +15,11 @@ from typing import Any
 
 import pytest
 
-from agents import AGENTS, TABULAR_AGENTS, save_model, tiny_model
+from agents import save_model, tiny_model
 from agents.commands.before_loading import check_policy
-from agents.commands.command_line import Preview
-from agents.commands.main import CANNOT, COMMANDS as ENTRIES, REFUSED, _load, main
-from agents.commands.run_settings import _with
-from agents.commands.setting_names import setting_names
-from agents.commands.train import AGENT_COMMANDS
+from agents.commands.main import CANNOT, REFUSED, main
+from agents.commands.run_settings import _chosen
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
-from agents.registry import VALUE_AGENTS
 from agents.runs.files.outputs import locked
 from rlvr_envs import ByteTokenizer
 from tests import tiny_models
@@ -248,28 +244,6 @@ def test_what_is_refused_leaves_nothing_behind(answers: dict[str, Any]) -> None:
     assert answers["after"] == answers["before"]
 
 
-def names_of(cls: type) -> set[str]:
-    """The names of a dataclass of settings and of those in it, as Python has them."""
-    from agents.commands.usage_errors import _options
-
-    return {option.name.removeprefix("--").replace("-", "_") for option in _options(cls)}
-
-
-@pytest.mark.parametrize("agent", [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS])
-def test_the_settings_of_an_agent_are_read_from_its_source(agent: str) -> None:
-    preview = AGENT_COMMANDS.preview(agent)
-    assert preview is not None
-    command = AGENT_COMMANDS.load(agent)
-    assert names_of(preview.options) | set(setting_names(preview.settings)) == names_of(command)
-
-
-@pytest.mark.parametrize("name", [name for name, entry in ENTRIES.items() if entry.preview is not None])
-def test_the_settings_of_a_training_are_read_from_its_source(name: str) -> None:
-    entry = ENTRIES[name]
-    preview: Preview = _load(str(entry.preview), name)
-    assert names_of(preview.options) | set(setting_names(preview.settings)) == names_of(_load(entry.home, name))
-
-
 def test_runs_and_checkpoints_are_told_from_folders_that_hold_a_model(tmp_path: Path) -> None:
     model = tmp_path / "run" / "checkpoints" / "step-000001" / "model"
     model.mkdir(parents=True)
@@ -308,34 +282,17 @@ def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "same"),
+    ("settings", "same"),
     [
-        ({}, True),
-        ({"rate": "1e-4"}, True),
-        ({"rate": "None"}, True),
-        ({"rate": "2e-4"}, False),
-        ({"steps": "8"}, True),
-        ({"steps": "9"}, False),
-        ({"cap": "inf"}, True),
-        ({"cap": "2"}, False),
-        ({"file": "7"}, True),
-        ({"file": "8"}, False),
-        ({"skip": ""}, True),
-        ({"no_skip": ""}, False),
-        ({"limit": "None"}, True),
-        ({"limit": "3"}, False),
-        ({"names": "b"}, True),  # several values are left to the command itself
+        ({"learner": {"rate": None}, "steps": 8}, True),  # the rate is chosen for the model
+        ({"learner": {"rate": 1e-4}, "steps": 8}, True),
+        ({"learner": {"rate": 2e-4}, "steps": 8}, False),
+        ({"learner": {"rate": None}, "steps": 9}, False),
     ],
 )
-def test_settings_are_compared_with_those_of_the_run_by_what_they_mean(typed: dict[str, str], same: bool) -> None:
-    recorded = {
-        "learner": {"rate": 1e-4, "cap": "Infinity", "skip": True},
-        "steps": 8,
-        "file": "7",
-        "limit": None,
-        "names": ["a"],
-    }
-    assert (_with(recorded, typed) == recorded) is same
+def test_a_setting_that_a_model_chooses_is_taken_from_the_run(settings: dict[str, Any], same: bool) -> None:
+    recorded = {"learner": {"rate": 1e-4}, "steps": 8}
+    assert (_chosen(settings, recorded) == recorded) is same
 
 
 WITHOUT_TORCH = """

@@ -11,8 +11,7 @@ import pytest
 from agents import save_model, tiny_model
 from agents.runs.evaluation_record import SAMPLES
 from agents.runs.leaderboard import Leaderboard, LeaderboardCell
-from agents.runs.leaderboard_page import leaderboard_page
-from agents.runs.ranks import better_by_tests, rank_ranges
+from agents.runs.leaderboard_page import better_by_tests, leaderboard_page, rank_ranges
 from agents.runs.reading import RecordedRun
 from agents.suites import SMALL_SET_SAMPLES, read_suite, suite_names
 from rlvr_envs import ByteTokenizer, environment_class

@@ -26,7 +26,6 @@ from agents.learn.carried import (
     fill_batch,
 )
 from agents.learn.lag import LaggedSampling
-from agents.learn.sampled import sampled_from_state, sampled_state
 from agents.registry import agent_classes
 from agents.rollouts.loop import PartialEpisode, play_on
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
@@ -439,16 +438,6 @@ def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
     agent.learn(env, steps=5)
     assert not any(one.errored for batch in agent.batches for one in batch)
     assert torch.equal(all_weights(agent), all_weights(whole))
-
-
-def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
-    """Checkpoints of earlier versions have no carried groups."""
-    agent, _ = recorded(unequal_env(), steps=1, carried_groups=0)
-    state = sampled_state(agent.sampling.sample(unequal_env(), 1))
-    del state["carried"]
-    again = sampled_from_state(state)
-    assert again.carried == ()
-    assert len(again.trajectories) == 9
 
 
 # What is refused

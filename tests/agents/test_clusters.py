@@ -16,7 +16,7 @@ from agents.runs.comparison import compare_measures, score_measure
 from agents.runs.completions import ExternalCompletion
 from agents.runs.dataset_statistics import DatasetStatistics
 from agents.runs.evaluation import summarize_evaluation
-from agents.runs.evaluation_record import MANIFEST, SAMPLES, EvaluationRecord, Sample
+from agents.runs.evaluation_record import MANIFEST, EvaluationRecord, Sample
 from agents.runs.judging import judge
 from agents.runs.leaderboard import LeaderboardCell
 from agents.runs.reading import RecordedRun
@@ -94,21 +94,6 @@ def test_evaluations_record_the_clusters_of_their_problems(tmp_path: Path) -> No
     assert {sample.cluster for sample in run.samples()} == {problem_cluster(problem) for problem in problems}
     with EvaluationRecord(tmp_path / "run", resume=True) as record:
         assert evaluate(env, tiny_policy(), record=record).distinct == 2
-
-
-def test_records_without_clusters_are_read_by_prompt_and_reference(tmp_path: Path) -> None:
-    rows = [
-        row(0, prompt="1+1=", reference="2"),
-        row(1, prompt="1+1=", reference="2"),
-        row(2, prompt="guess", reference=[3, 7]),
-        row(3, prompt="guess", reference=[4, 7]),
-        row(4, prompt=None),
-    ]
-    clusters = run_of(tmp_path / "run", rows).problem_clusters()
-    assert clusters["p0"] == clusters["p1"]
-    assert len({clusters["p0"], clusters["p2"], clusters["p3"]}) == 3
-    assert clusters["p4"] is None
-    assert "cluster" not in (tmp_path / "run" / SAMPLES).read_text()
 
 
 def test_completions_from_elsewhere_have_the_clusters_of_their_problems() -> None:

@@ -35,7 +35,7 @@ from agents import (
     tiny_model,
 )
 from agents.algorithms.dqn import action_values
-from agents.distributed.rows import row_of, trajectory_of
+from agents.distributed.rollouts import row_of, trajectory_of
 from agents.learn import contexts
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.natural_gradient import flat_gradient, flat_parameters, mean_kl, set_flat_parameters

@@ -279,14 +279,6 @@ def test_other_hardware_and_other_arguments_of_the_engine_are_warned_of(tmp_path
     assert manifest_of(tmp_path / "a")["hardware"]["gpus"] == ["T4"]  # that of the first samples
 
 
-def test_records_of_earlier_releases_say_no_hardware_and_are_resumed(tmp_path: Path) -> None:
-    record_in(tmp_path / "a", samples=1)
-    manifest = manifest_of(tmp_path / "a")
-    del manifest["hardware"]
-    (tmp_path / "a" / MANIFEST).write_text(json.dumps(manifest))
-    assert len(record_in(tmp_path / "a", resume=True, samples=2).trajectories) == 5
-
-
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from agents.policies.transformers import kv_cache
-from agents.policies.transformers.half_copy import HalfCopy
 from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache
+from agents.policies.transformers.language_model import HalfCopy
 from tests.agents.test_policy import gpt2, llama, qwen2, qwen3
 
 

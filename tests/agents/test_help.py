@@ -41,8 +41,10 @@ def docstrings(cls: type) -> dict[str, str]:
 def sentences(cls: Any) -> Iterator[tuple[str, str]]:
     """Each option of a dataclass and what `--help` says of it, those of nested dataclasses included."""
     own = docstrings(cls)
-    hints = get_type_hints(cls)
-    yield from ((name, own.get(name, "")) for name in hints if name in cls.__dataclass_fields__)
+    for name, hint in get_type_hints(cls, include_extras=True).items():
+        shared = (note.help for note in getattr(hint, "__metadata__", ()) if getattr(note, "help", None))
+        if name in cls.__dataclass_fields__:
+            yield name, own.get(name) or next(shared, "")
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -227,12 +227,6 @@ def test_a_logger_that_can_not_be_started_is_an_error_and_the_others_are_closed(
     Run(tmp_path, {}, loggers=[]).close()
 
 
-def test_the_former_name_of_the_setting_is_warned_about(tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match=r'now loggers=\["tensorboard"\], or loggers=\[\] for none'):
-        Run(tmp_path, {}, tensorboard=False).close()
-    assert not (tmp_path / "tensorboard").exists()
-
-
 def test_a_command_logs_to_services_and_may_resume_with_others(
     rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

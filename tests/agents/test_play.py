@@ -19,8 +19,7 @@ import torch
 from agents import PolicyConfig, evaluate, load_model, load_policy, save_model, tiny_model
 from agents.commands.common import make_vec
 from agents.commands.play import Play
-from agents.commands.playing.labels import legal_tokens, token_label
-from agents.commands.playing.person import TextPlayer, TokenPlayer
+from agents.commands.playing.person import TextPlayer, TokenPlayer, legal_tokens, token_label
 from agents.console.terminal import TerminalConsole
 from agents.rollouts.played_episode import play_episode
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class

@@ -467,7 +467,7 @@ def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
 
 
 def test_runs_whose_answers_another_reader_found_are_told_apart(tmp_path: Path) -> None:
-    before = run_of(tmp_path / "a", [[1.0]], environment={"verifier": "math"})
+    before = run_of(tmp_path / "a", [[1.0]], environment={"verifier": "math", "reader": 1})
     after = run_of(tmp_path / "b", [[1.0]], environment={"verifier": "math", "reader": 2})
     assert task_differences([before, after]) == ["environment.reader is 1 in a and 2 in b"]
     assert task_differences([after, run_of(tmp_path / "c", [[1.0]])]) == []

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 from agents import Episode, EvaluationRecord, TorchPolicy, evaluate, rollout
+from agents.commands.evaluate import search_for
 from agents.commands.gradient_lab import graded, small_env, small_lab
-from agents.commands.searches import search_for
 from agents.search import MCTS, Beam, BestOfN, Search, SearchResult
 from agents.search.mcts import _Edge, _Node, _Tree
 from agents.search.prefixes import next_logprobs

@@ -12,8 +12,7 @@ import pytest
 
 from agents import CriticConfig, Episode, Trajectory, make_batch
 from agents.distributed.ranks import Ranks
-from agents.distributed.rollouts import play_divided
-from agents.distributed.rows import row_of, trajectory_of
+from agents.distributed.rollouts import play_divided, row_of, trajectory_of
 from agents.settings.choices import Gathering
 from tests.agents.agent_cases import make_agent, some_batch, some_trajectory
 from tests.agents.trajectories import tiny_policy

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.playing.labels import token_label
+from agents.commands.playing.person import token_label
 from agents.policies.transformers.policy import CausalLMPolicy
 
 
@@ -68,7 +68,7 @@ class ModelPlayer:
         possible = [int(other) for other in best if logprobs[other] > -math.inf]
         label, share = self._described(token, logprobs)
         others = ", ".join(" ".join(self._described(other, logprobs)) for other in possible)
-        self._console.print(f"{self._count:5}  {label:12} {share}   {others}", highlight=False, soft_wrap=True)
+        self._console.print(f"{self._count:5}  {label:12} {share}   {others}")
         self._count += 1
 
     def _described(self, token: int, logprobs: NDArray[np.float32]) -> tuple[str, str]:

@@ -25,22 +25,14 @@ Chooser = Callable[[Any], tuple[int, str] | None]
 def play_numbers(
     env: gymnasium.Env[Any, Any], choose: Chooser, console: Console, *, seed: int, problem: int | None
 ) -> None:
-    """Play an episode, and print each step of it.
-
-    Args:
-        env: An environment with discrete actions.
-        choose: Chooses the actions.
-        console: Where to print.
-        seed: Seed of the first reset.
-        problem: Index of the problem, for an environment with numbered problems; None draws a problem.
-    """
+    """Play an episode, and print each step of it."""
     check_has_problem(env, problem)
     observation, info = env.reset(seed=seed, options=None if problem is None else {"problem": problem})
     facts = f"problem {info['problem_index']}, seed {seed}" if "problem_index" in info else f"seed {seed}"
     print_section(console, f"{info.get('problem_id') or type(env.unwrapped).__name__}, {facts}", "")
     total, regret, steps, over, truncated = 0.0, 0.0, 0, False, False
     while not over:
-        console.print(f"{steps:5}  {described(env, observation)}", markup=False, highlight=False, soft_wrap=True)
+        console.print(f"{steps:5}  {described(env, observation)}")
         chosen = choose(observation)
         if chosen is None:
             console.print(f"left after {counted(steps, 'action')}")
@@ -50,18 +42,14 @@ def play_numbers(
         total, steps, over = total + float(reward), steps + 1, terminated or truncated
         regret += info.get("regret", 0.0)
         text = f"       action {label(env, action)}{note}, reward {float(reward):g}"
-        console.print(text, markup=False, highlight=False, soft_wrap=True)
+        console.print(text)
     end = "truncated" if truncated else "terminated"
     lost = f", regret {regret:g}" if "regret" in info else ""
     print_section(console, f"{end} after {counted(steps, 'action')}", f"return {total:g}{lost}")
 
 
 def check_has_problem(env: gymnasium.Env[Any, Any], problem: int | None) -> None:
-    """Refuse the index of a problem if the environment has no numbered problems.
-
-    Raises:
-        InvalidArgumentError: If an index is given, and the environment has no numbered problems.
-    """
+    """Refuse the index of a problem if the environment has no numbered problems."""
     if problem is not None and not hasattr(env.unwrapped, "num_problems"):
         raise InvalidArgumentError(
             f"{type(env.unwrapped).__name__} draws its problems and has no --problem: choose one by --seed"
@@ -104,7 +92,7 @@ def person(env: gymnasium.Env[Any, Any], console: Console) -> Chooser:
         while (line := read_line()) is not None:
             if line.strip().isdecimal() and first <= int(line) < first + count:
                 return int(line) - first, ""
-            console.print(f"type the number of an action, from {first} to {first + count - 1}", highlight=False)
+            console.print(f"type the number of an action, from {first} to {first + count - 1}")
         return None
 
     return choose

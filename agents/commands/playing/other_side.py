@@ -23,10 +23,8 @@ class TypedOpponent:
     def __call__(self, seat: Seat) -> str:
         """Show the board and read a move; at the end of input there is no move, which loses the game."""
         board = seat.start.board
-        self.console.print(board.draw(seat.played), highlight=False)
-        self.console.print(
-            f"your move as {'XO'[len(seat.played) % 2]}, one of {board.legal(seat.played)}:", markup=False
-        )
+        self.console.print(board.draw(seat.played))
+        self.console.print(f"your move as {'XO'[len(seat.played) % 2]}, one of {board.legal(seat.played)}:")
         return read_line() or ""
 
 
@@ -41,8 +39,8 @@ class TypedTextOpponent:
 
     def __call__(self, seat: TextSeat) -> str:
         """Show the game's messages to this player and read a turn; the end of input is an empty turn."""
-        self.console.print(seat.view[-1], highlight=False, markup=False, soft_wrap=True)
-        self.console.print("your turn, as the other player:", highlight=False)
+        self.console.print(seat.view[-1])
+        self.console.print("your turn, as the other player:")
         return read_line() or ""
 
 
@@ -54,18 +52,14 @@ class TypedReply:
 
     def __call__(self, turns: Sequence[rlvr_envs.Turn], problem: Problem) -> rlvr_envs.Reply | None:
         """Show the policy's turn and read the person's answer."""
-        self.console.print(f"the policy says: {turns[-1].text}", highlight=False, markup=False, soft_wrap=True)
-        self.console.print("your answer, in the environment's place:", highlight=False)
+        self.console.print(f"the policy says: {turns[-1].text}")
+        self.console.print("your answer, in the environment's place:")
         line = read_line()
         return None if line is None else rlvr_envs.Reply((Message("user", f"\n{line}\n"),))
 
 
 def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> rlvr_envs.Interaction:
-    """Let a person take the place of an interaction.
-
-    Raises:
-        InvalidArgumentError: If the environment has no interaction.
-    """
+    """Let a person take the place of an interaction."""
     if interaction is None:
         raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
     if isinstance(interaction, TextGameInteraction):
@@ -78,11 +72,7 @@ def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> r
 
 
 def require_two_sides(interaction: rlvr_envs.Interaction | None) -> None:
-    """Check that an environment is a game of two sides, before a model is loaded for one of them.
-
-    Raises:
-        InvalidArgumentError: If it is not such a game.
-    """
+    """Check that an environment is a game of two sides, before a model is loaded for one of them."""
     if not isinstance(interaction, TwoSidedInteraction | TextGameInteraction):
         raise InvalidArgumentError(
             "a model as --opponent is for games of two sides, such as TicTacToe; --opponent me answers turns of any "

@@ -12,18 +12,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import rlvr_envs
-from agents.commands.playing.labels import legal_tokens, token_label
 from verifiers import DataError, InvalidArgumentError
 
 _BY_NUMBER = re.compile(r"#(\d+)")
 
 
 def read_line() -> str | None:
-    """A line of standard input without its line break; None at the end of input.
-
-    Raises:
-        InvalidArgumentError: If the line is not UTF-8 text.
-    """
+    """A line of standard input without its line break; None at the end of input."""
     try:
         return input("> " if sys.stdin.isatty() else "")
     except EOFError:
@@ -33,12 +28,7 @@ def read_line() -> str | None:
 
 
 class TextPlayer:
-    """A person who types the whole text of a turn, up to the end of input (Ctrl-D); no text at all leaves the episode.
-
-    Args:
-        env: The environment that is played.
-        console: Where to print how to play.
-    """
+    """A person who types the whole text of a turn, up to the end of input (Ctrl-D); no text at all leaves the episode."""
 
     def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
         self._env = env
@@ -50,11 +40,7 @@ class TextPlayer:
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the text, and after the text the token that ends a turn.
-
-        Raises:
-            DataError: If the tokenizer has no tokens for the text.
-        """
+        """The next token of the text, and after the text the token that ends a turn."""
         if not self._waiting:
             text = self._read()
             if text is None:
@@ -76,10 +62,6 @@ class TokenPlayer:
 
     An empty line gives the token that ends a turn, `#ID` gives the token with that number, and any other line gives the tokens
     of its text. An illegal token is refused together with the rest of its line. The end of input leaves the episode.
-
-    Args:
-        env: The environment that is played.
-        console: Where to show the state and the legal tokens.
     """
 
     def __init__(self, env: rlvr_envs.TokenEnv, console: Console) -> None:
@@ -88,7 +70,7 @@ class TokenPlayer:
         self._waiting: deque[int] = deque()
         if sys.stdin.isatty():
             said = "Type text or #ID for a token; an empty line is the end token, and Ctrl-D leaves the episode."
-            console.print(said, style="dim", markup=False)
+            console.print(said, style="dim")
 
     def begin_turn(self) -> None:
         """Drop the tokens that were typed beyond the end of the preceding turn, and say so."""
@@ -138,7 +120,7 @@ class TokenPlayer:
             self._say(f"legal: {legal_tokens(self._env.tokenizer, action_mask)}")
 
     def _say(self, text: str) -> None:
-        self._console.print(text, highlight=False, soft_wrap=True)
+        self._console.print(text)
 
 
 def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
@@ -149,3 +131,29 @@ def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world:
         rlvr_envs.worlds.MOVES.index(character) for character in text if character in rlvr_envs.worlds.MOVES
     )[-1]
     return rlvr_envs.worlds.draw(dataclasses.replace(world, start=cell))
+
+
+_MOST_LEGAL = 20
+"""Maximum number of legal tokens that are listed."""
+
+
+def token_label(tokenizer: rlvr_envs.Tokenizer, token: int) -> str:
+    r"""A token as a Python literal: its text, or its bytes if these are not whole characters; a special token by its number.
+
+    The token that ends a completion is `<end>`.
+    """
+    if token == tokenizer.eos_token:
+        return "<end>"
+    piece = tokenizer.token_bytes(token)
+    try:
+        return repr(piece.decode()) if piece else f"#{token}"
+    except UnicodeDecodeError:
+        return repr(piece)
+
+
+def legal_tokens(tokenizer: rlvr_envs.Tokenizer, action_mask: NDArray[np.int8]) -> str:
+    """The legal tokens of a mask i8[v], or only their number if there are many."""
+    tokens = np.flatnonzero(action_mask).tolist()
+    if len(tokens) > _MOST_LEGAL:
+        return f"{len(tokens)} of {len(action_mask)} tokens"
+    return " ".join(token_label(tokenizer, token) for token in tokens)

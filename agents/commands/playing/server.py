@@ -38,19 +38,8 @@ class ShownConversation(Conversation):
 def play_by_server(streams: rlvr_envs.TokenStreams, endpoint: Endpoint, index: int, seed: int, console: Console) -> int:
     """Play an episode, and print each turn and the verdict.
 
-    Args:
-        streams: The environment.
-        endpoint: The server.
-        index: The problem.
-        seed: Seed of the sampling.
-        console: Where to print.
-
     Returns:
         The exit code: 1 if a request failed after all retries.
-
-    Raises:
-        InvalidArgumentError: If the environment has rules about tokens.
-        EngineError: If the server can't be reached.
     """
     env = message_env(streams, endpoint.config)
     problem = streams.dataset[index]

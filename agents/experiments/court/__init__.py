@@ -17,8 +17,7 @@ from verifiers import lazy_face
 if TYPE_CHECKING:
     from agents.experiments.court.cases import Case as Case, case as case, every_case as every_case
     from agents.experiments.court.findings import Finding as Finding, Judgement as Judgement, judge as judge
-    from agents.experiments.court.loading import load as load
-    from agents.experiments.court.own import of_agent as of_agent
+    from agents.experiments.court.own import load as load, of_agent as of_agent
     from agents.experiments.court.record import Estimator as Estimator, Record as Record
     from agents.experiments.court.trial import Comparison as Comparison, compare as compare
 

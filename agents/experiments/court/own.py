@@ -1,4 +1,7 @@
-"""Agents of this package as estimators: an agent's own code, from the columns of a batch to the loss of an optimiser step."""
+"""Estimators by name, and agents of this package as estimators.
+
+An agent is examined by its own code, from the columns of a batch to the loss of an optimiser step.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,16 @@ from typing import TYPE_CHECKING, Any
 from agents import policies
 from agents.batch import Batch
 from agents.deferred import torch
+from agents.experiments.court.cases import BASE, case
 from agents.experiments.court.record import Estimator, Record
+from agents.experiments.court.tables import Tables
+from agents.experiments.court.trial import as_numbers
 from agents.experiments.court.worlds import VOCABULARY
 from agents.experiments.gradient_lab import batch_loss
 from agents.policies.trainable import TokenOutputs
 from agents.registry import agent_classes
 from agents.settings.choices import Aggregation
+from verifiers import InvalidArgumentError, import_attribute, is_attribute_path
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,3 +94,37 @@ def _batch(agent: Agent, record: Record) -> Batch:
         if {"old": True, "reference": models.reference is not None, "values": models.critic is not None}[name]
     }
     return agent.updating.enrich.with_columns(agent.truncated(agent.usable(batch)), read)
+
+
+def load(name: str) -> Estimator:
+    """Load an estimator by its name.
+
+    Args:
+        name: module:attribute of an `Estimator`, or of a function from a `Record` to a loss (a tensor of one number) or to
+            advantages (a tensor or NumPy array of one number for each episode or token); or an agent's name.
+
+    Raises:
+        UnknownNameError: If there is nothing of this name.
+        InvalidArgumentError: If the object of this name is not an estimator.
+    """
+    found = import_attribute(name, "estimator") if is_attribute_path(name) else name
+    if isinstance(found, str | type):
+        return dataclasses.replace(of_agent(name), address=name)
+    if isinstance(found, Estimator):
+        return dataclasses.replace(found, address=name)
+    if not callable(found):
+        raise InvalidArgumentError(
+            f"{name!r} is no estimator: expected an agents.experiments.court.Estimator, or a function from a record to a loss "
+            f"or to advantages, got {type(found).__name__}"
+        )
+    return _of_function(found, name)
+
+
+def _of_function(function: Any, name: str) -> Estimator:
+    """Make an estimator from a function; the size of its result on one record shows whether it is a loss or advantages."""
+    tables = Tables(case(BASE, 2))
+    result = function(tables.record((0, 1), tables.theta))
+    title = name.partition(":")[2]
+    if as_numbers(title, result).numel() == 1:
+        return Estimator(title, loss=function, address=name)
+    return Estimator(title, advantages=function, address=name)

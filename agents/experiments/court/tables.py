@@ -25,12 +25,7 @@ it."""
 
 
 class Tables:
-    """Every episode of a case's worlds, and the tables of the learner, the sampler and the reference.
-
-    Args:
-        case: The case.
-        successes: Whether scores are 1 for a success and 0 otherwise.
-    """
+    """Every episode of a case's worlds, and the tables of the learner, the sampler and the reference."""
 
     def __init__(self, case: Case, *, successes: bool = False) -> None:
         self.case = case

@@ -254,11 +254,7 @@ def _per_token(estimator: Estimator, record: Record) -> Tensor:
 
 
 def as_numbers(name: str, result: object) -> Tensor:
-    """The result of an estimator's function as a tensor.
-
-    Raises:
-        InvalidArgumentError: If the result is not a number, tensor or array.
-    """
+    """The result of an estimator's function as a tensor."""
     try:
         return torch.as_tensor(result)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -35,12 +35,7 @@ _Read = tuple[Tensor | None, list[int]]
 
 
 class Actor:
-    """Chooses the next token of each row.
-
-    Args:
-        language_model: The model that computes the logits.
-        config: Settings of sampling.
-    """
+    """Chooses the next token of each row."""
 
     def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
         self._lm = language_model

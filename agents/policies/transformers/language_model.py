@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import torch
+from torch import Tensor, nn
 
 from agents.policies.transformers.config import PolicyConfig
-from agents.policies.transformers.half_copy import HalfCopy
 from agents.policies.transformers.kv_cache import CacheKind, cache_kind, can_group
 from agents.policies.transformers.memory import layers_of, require_checkpointable
 from agents.policies.transformers.model_capabilities import (
@@ -113,11 +114,7 @@ class LanguageModel:
         return torch.autocast(self.device.type, dtype=torch.bfloat16)
 
     def check_context(self, width: int) -> None:
-        """Check that `width` tokens fit into the model's context.
-
-        Raises:
-            InvalidArgumentError: If they do not.
-        """
+        """Check that `width` tokens fit into the model's context."""
         check_context(width, self.context)
 
     def weights_version(self) -> int:
@@ -205,3 +202,28 @@ def _cpu_multiplies_in_half() -> bool:
     """Whether the CPU has instructions for products in bfloat16; without them torch converts, which is slower than float32."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
+
+
+class HalfCopy:
+    """A copy of a float32 module that shares all tensors but the weights of linear layers, which it has in bfloat16.
+
+    Under autocast a linear layer converts its weights whenever it is called. A decoded token multiplies each weight only a few
+    times, so the conversion costs more than the product. Outputs equal the module's bit for bit.
+    """
+
+    def __init__(self, module: nn.Module) -> None:
+        tensors: list[Any] = [*module.parameters(), *module.buffers()]
+        self.module: Any = copy.deepcopy(module, {id(tensor): tensor for tensor in tensors})
+        self._weights: list[tuple[Tensor, Tensor]] = []
+        for layer in self.module.modules():
+            # By exact type: a subclass may do something else with its weights.
+            if type(layer) is nn.Linear and layer.weight.dtype is torch.float32:
+                half = nn.Parameter(torch.empty_like(layer.weight, dtype=torch.bfloat16), requires_grad=False)
+                self._weights.append((half, layer.weight))
+                layer.weight = half
+
+    @torch.no_grad()
+    def update(self) -> None:
+        """Convert the module's current weights."""
+        for half, weight in self._weights:
+            half.copy_(weight)

@@ -37,7 +37,7 @@ from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import Source, checksum, set_source, source_of
 from agents.runs.files.integrity import check_checksums
 from agents.runs.files.json_files import write_json
-from agents.runs.files.modes import follow_umask
+from agents.runs.files.outputs import follow_umask
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.hub import without_loading_bars
@@ -310,11 +310,7 @@ def load_tokenizer(name: str | Path) -> rlvr_envs.Tokenizer:
 
 
 def _tokenizer_of(folder: str | Path, wanted: object) -> rlvr_envs.Tokenizer:
-    """A model's tokenizer, or the requested one for a model without a tokenizer; the two must not differ.
-
-    Raises:
-        InvalidArgumentError: If there is no tokenizer, or the model has another one than requested.
-    """
+    """A model's tokenizer, or the requested one for a model without a tokenizer; the two must not differ."""
     if wanted is None:
         return load_tokenizer(folder)
     own = load_tokenizer(folder) if has_tokenizer(folder) else None
@@ -387,9 +383,6 @@ def _check_sizes(name: str, model: Any, tokenizer: rlvr_envs.Tokenizer) -> None:
 
     A model may have more rows than its tokenizer has tokens, padded to sizes that are efficient: up to 905 of 51 200 (Phi-2)
     among common models.
-
-    Raises:
-        InvalidArgumentError: If the model has fewer tokens, or more than padding explains.
     """
     if not hasattr(model, "get_input_embeddings"):
         return  # the size of a custom torch module is not known here

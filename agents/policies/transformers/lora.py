@@ -164,13 +164,7 @@ def base_of(model: Any) -> str | None:
 
 
 def save_adapter(folder: Path, model: Any, base: str) -> None:
-    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base.
-
-    Args:
-        folder: Folder to write to.
-        model: A model with an adapter.
-        base: The folder or hub name of its base.
-    """
+    """Write an adapter as `peft` and `transformers` read it, and a checksum of its base."""
     write_adapter(folder, model, adapter_weights(model) or {}, base)
     write_json(folder / _BASE, {"checksum": checksum(_base_weights(model))})
 
@@ -192,10 +186,6 @@ def with_saved_adapter(base: Any, folder: Path) -> Any:
     Args:
         base: The adapter's base, which is changed.
         folder: A folder with an adapter, by `save_adapter` or by `peft`.
-
-    Raises:
-        InvalidArgumentError: If the adapter was trained on other weights, as far as its file says, or can't be loaded.
-        MissingDependencyError: If `peft` is not installed.
     """
     try:
         from peft import PeftModel

@@ -115,11 +115,7 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
 
 
 def require_checkpointable(model: Any, choice: Checkpointing) -> None:
-    """Check that a model supports activation checkpointing if it is `"on"`.
-
-    Raises:
-        InvalidArgumentError: If it does not.
-    """
+    """Check that a model supports activation checkpointing if it is `"on"`."""
     if choice == "on" and not layers_of(model):
         raise InvalidArgumentError(
             f"checkpointing='on' needs layers that transformers can checkpoint, but {type(model).__name__} has none: set it to "

@@ -42,10 +42,6 @@ def model_folder(name: str | Path) -> str | Path:
 def check_model(folder: str | Path, kind: str = "causal language model") -> None:
     """Check that a folder, a GGUF file or a name on the hub has a model; the hub is asked once, and nothing is loaded.
 
-    Args:
-        folder: The folder, the file or the name.
-        kind: What is expected there, for the message.
-
     Raises:
         InvalidArgumentError: If there is no model; the message says what is there instead.
         MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
@@ -95,11 +91,7 @@ def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
 
 
 def check_context(width: int, context: int | None) -> None:
-    """Check that episodes fit into a model's context; None means an unknown context.
-
-    Raises:
-        InvalidArgumentError: If they do not.
-    """
+    """Check that episodes fit into a model's context; None means an unknown context."""
     if context is not None and width > context:
         raise InvalidArgumentError(
             f"episodes have up to {width} tokens, including the prompt, but the model's context holds "
@@ -122,11 +114,7 @@ def model_context(folder: str | Path) -> int | None:
 
 
 def saved_tokenizer(folder: str | Path) -> rlvr_envs.Tokenizer | None:
-    """The built-in tokenizer of a model that `save_model` wrote; None for a model with another tokenizer.
-
-    Raises:
-        InvalidArgumentError: If its file is damaged.
-    """
+    """The built-in tokenizer of a model that `save_model` wrote; None for a model with another tokenizer."""
     path = Path(folder) / TOKENIZER_FILE
     if not path.is_file():
         return None
@@ -151,11 +139,7 @@ def has_tokenizer(folder: str | Path) -> bool:
 
 
 def check_tokenizer(folder: str | Path) -> None:
-    """Check that there is a tokenizer beside a model; without one, `transformers` would make an empty one.
-
-    Raises:
-        InvalidArgumentError: If there is no tokenizer.
-    """
+    """Check that there is a tokenizer beside a model; without one, `transformers` would make an empty one."""
     if not has_tokenizer(folder):
         raise InvalidArgumentError(
             f"the model {str(folder)!r} has no tokenizer of its own: specify the one it was trained with, as in "

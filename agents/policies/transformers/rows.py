@@ -10,12 +10,7 @@ from agents.types import Action
 
 
 class Rows:
-    """The last processed tokens of each row, the choice that followed, and the seed of the row's episode.
-
-    Args:
-        seed: Seed of episodes that are not announced.
-        kept_bytes: Number of bytes of a packed mask over the vocabulary.
-    """
+    """The last processed tokens of each row, the choice that followed, and the seed of the row's episode."""
 
     def __init__(self, seed: int, kept_bytes: int) -> None:
         self._seed = seed

@@ -34,12 +34,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Scorer:
-    """Computes log-probabilities, entropies and states of batches; see `CausalLMPolicy`.
-
-    Args:
-        language_model: The language model.
-        config: Settings of the policy: its temperature, and which optimisations are enabled.
-    """
+    """Computes log-probabilities, entropies and states of batches; see `CausalLMPolicy`."""
 
     def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
         self._lm = language_model

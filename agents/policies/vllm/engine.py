@@ -12,11 +12,7 @@ from verifiers import missing_dependency
 
 
 def require_vllm() -> None:
-    """Check that an engine can be started with this interpreter.
-
-    Raises:
-        MissingDependencyError: If vLLM is not installed.
-    """
+    """Check that an engine can be started with this interpreter."""
     if importlib.util.find_spec("vllm") is None:
         raise missing_dependency(
             "vllm", "vllm", "engine 'vllm', without an interpreter that has it (--engine-args python=PATH),"
@@ -81,31 +77,24 @@ class Engine(Protocol):
 
         A failure arrives in the future too. Cancelling a future stops the request.
         """
-        ...
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
         """Call a method of every worker and return the results."""
-        ...
 
     def weight_client(self) -> Any:
         """The engine's `VLLMWeightSyncClient`, as defined by `vllm.distributed.weight_transfer`."""
-        ...
 
     def reset_prefix_cache(self) -> None:
         """Drop the keys and values of earlier prompts, which belong to old weights."""
-        ...
 
     def sleep(self) -> None:
         """Free the memory of weights and cache; both must be restored by `wake` and new weights."""
-        ...
 
     def wake(self, tag: str) -> None:
         """Allocate memory again, for `"weights"` or for the `"kv_cache"`."""
-        ...
 
     def close(self) -> None:
         """Stop the engine, or close the connection to an external one. Further calls have no effect."""
-        ...
 
 
 @runtime_checkable
@@ -114,7 +103,6 @@ class LoadsAdapters(Protocol):
 
     def load_adapter(self, folder: str) -> None:
         """Load an adapter as `peft` saves it, in place of the last one; every later request is sampled with it."""
-        ...
 
 
 def generate(engine: Engine, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:

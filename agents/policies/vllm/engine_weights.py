@@ -61,11 +61,7 @@ class EngineWeights:
         self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
 
     def check(self, learner: CausalLMPolicy) -> None:
-        """Check that all engines have a learner's model, and accept the requests that sampling makes.
-
-        Raises:
-            InvalidArgumentError: If an engine does not.
-        """
+        """Check that all engines have a learner's model, and accept the requests that sampling makes."""
         for member in self.engines.members:
             if self.config.lora == "adapter" and not isinstance(member.alive, LoadsAdapters):
                 raise InvalidArgumentError(f"lora='adapter' needs an engine that loads adapters, got {member.alive!r}")
@@ -241,11 +237,7 @@ def state_of(learner: CausalLMPolicy) -> object:
 
 
 def check_limits(learner: CausalLMPolicy, limits: Mapping[str, Any], most: int | None) -> None:
-    """Check that requests do not list more tokens than a worker can take; it would crash at the first request.
-
-    Raises:
-        InvalidArgumentError: If they do.
-    """
+    """Check that requests do not list more tokens than a worker can take; it would crash at the first request."""
     named = sum(len(limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
     if most is not None and named > most:
         tokens = int(learner.model.get_output_embeddings().weight.shape[0])

@@ -28,13 +28,7 @@ _LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 
 
 class EngineLauncher:
-    """Starts engines with a learner's model.
-
-    Args:
-        learner: The policy whose model the engines get.
-        config: Settings of vLLM.
-        reports_kept: Whether engines report the tokens that top-k, top-p and min-p keep.
-    """
+    """Starts engines with a learner's model."""
 
     def __init__(self, learner: CausalLMPolicy, config: VLLMConfig, *, reports_kept: bool) -> None:
         self.learner, self.config, self.reports_kept = learner, config, reports_kept
@@ -125,11 +119,7 @@ def own_gpu(device: torch.device, ranks: int) -> str | None:
 
 
 def adapter_settings(learner: CausalLMPolicy) -> dict[str, Any]:
-    """The arguments of `vllm.LLM` for a learner's adapter.
-
-    Raises:
-        InvalidArgumentError: If the adapter's rank is larger than the largest that vLLM accepts.
-    """
+    """The arguments of `vllm.LLM` for a learner's adapter."""
     rank = learner.model.peft_config[learner.model.active_adapter].r
     allowed = [most for most in _LORA_RANKS if most >= rank]
     if not allowed:

@@ -42,9 +42,6 @@ class ServerEngine:
         address: Address of the server, such as http://localhost:8000.
         api_key: The server's key; None uses the environment variable VLLM_API_KEY, which the server reads too, and no key if
             it is not set.
-
-    Raises:
-        InvalidArgumentError: If the address is not an HTTP address, or is that of another machine and there is no key.
     """
 
     def __init__(self, address: str, *, api_key: str | None = None) -> None:

@@ -66,11 +66,9 @@ class Conversation(Protocol):
 
     def request(self) -> TextRequest | None:
         """Give the next request; None if nothing more is to be asked."""
-        ...
 
     def take(self, answer: TextCompletion) -> None:
         """Process the answer, which may take time."""
-        ...
 
 
 class Endpoint:

@@ -39,11 +39,7 @@ def _object_text(arguments: str) -> str:
 
 
 def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
-    """Read a completion from the text of a response, of either route.
-
-    Raises:
-        DataError: If the response is not a completion, or the server withheld the completion.
-    """
+    """Read a completion from the text of a response, of either route."""
     try:
         content = json.loads(said)
     except (ValueError, RecursionError) as error:

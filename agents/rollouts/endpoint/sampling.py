@@ -18,12 +18,7 @@ from verifiers import InvalidArgumentError, Outcome, Verdict
 
 
 def endpoint_env(env: VectorEnv[Any, Any, Any], endpoint: Endpoint) -> rlvr_envs.MessageEnv:
-    """The episodes of an environment in the form that an endpoint takes.
-
-    Raises:
-        InvalidArgumentError: If the environment exposes no problems, has nothing that scores completions, or has rules about
-            tokens.
-    """
+    """The episodes of an environment in the form that an endpoint takes."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(

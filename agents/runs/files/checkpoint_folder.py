@@ -22,9 +22,6 @@ def replacing(folder: Path, marker: str) -> Iterator[Path]:
     Args:
         folder: The folder to replace.
         marker: Name of a file that every checkpoint of this kind has.
-
-    Raises:
-        InvalidArgumentError: If the folder contains anything but a checkpoint.
     """
     if folder.exists() and not (folder / marker).is_file() and any(folder.iterdir()):
         raise InvalidArgumentError(f"{folder} contains something other than a checkpoint: choose another folder")

@@ -22,11 +22,7 @@ def write_checksums(folder: Path) -> None:
 
 
 def check_checksums(folder: Path) -> None:
-    """Check a folder against its `checksums.json`; files that it does not list are ignored.
-
-    Raises:
-        CheckpointError: If a file is missing, truncated or changed; the message names the first.
-    """
+    """Check a folder against its `checksums.json`; files that it does not list are ignored."""
     try:
         record: dict[str, Any] = json.loads((folder / CHECKSUMS).read_text(encoding="utf-8"))
         damage = next(filter(None, (_damage(folder / name, written) for name, written in record.items())), None)

@@ -47,6 +47,11 @@ def to_json(value: object, *, indent: int | None = None) -> str:
     return _CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 
+def as_text(value: object) -> str:
+    """A value as text: a text as it is, an empty text for None, and anything else as JSON."""
+    return value if isinstance(value, str) else "" if value is None else to_json(value)
+
+
 def plain(value: object) -> Any:
     """Convert a value as in the module's table; the result equals `json.loads(to_json(value))`."""
     return _plain(value, ())
@@ -142,11 +147,7 @@ def write_json(path: Path, value: object) -> None:
 
 
 def read_json(path: Path) -> Any:
-    """Read a JSON file.
-
-    Raises:
-        DataError: If the file does not contain valid JSON.
-    """
+    """Read a JSON file."""
     try:
         return json.loads(path.read_bytes())
     except (ValueError, RecursionError) as error:
@@ -158,10 +159,6 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 
     Another process may still be writing the file: a last line without a line break is incomplete and ignored.
 
-    Args:
-        path: Path of the file.
-        parse: Makes a result of a line's value.
-
     Raises:
         DataError: If a line is not JSON, or `parse` raises a ValueError.
     """
@@ -171,11 +168,7 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 def read_from(
     path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
-    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end.
-
-    Raises:
-        DataError: As for `read_lines`; the message counts lines from the offset.
-    """
+    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end."""
     values: list[T] = []
     end = start
     with path.open("rb") as file:
@@ -196,9 +189,6 @@ class JsonLines:
 
     When `write` returns, the line has been passed to the operating system, so a killed process loses no lines. If a process is
     killed during `write`, `read` ignores and removes the partial line. Only one process may write at a time.
-
-    Args:
-        path: Path of the file, which is created if missing.
     """
 
     def __init__(self, path: Path) -> None:

@@ -19,11 +19,7 @@ LOCK = ".lock"
 
 
 def check_folder(folder: Path) -> None:
-    """Check that files can be written into a folder, which need not exist yet; no files are left behind.
-
-    Raises:
-        InvalidArgumentError: If files can't be written.
-    """
+    """Check that files can be written into a folder, which need not exist yet; no files are left behind."""
     missing = missing_folders(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,22 +46,14 @@ def remove_empty(folders: Sequence[Path]) -> None:
 
 
 def check_new_folder(folder: Path) -> None:
-    """Check that a folder is missing or empty, and that files can be written into it.
-
-    Raises:
-        InvalidArgumentError: If the folder is not empty, or files can't be written.
-    """
+    """Check that a folder is missing or empty, and that files can be written into it."""
     check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
         raise InvalidArgumentError(f"{folder} is not empty: choose another folder")
 
 
 def check_new_file(file: Path, *, overwrite: bool) -> None:
-    """Check that a file can be written.
-
-    Raises:
-        InvalidArgumentError: If the file can't be written, or exists and must not be overwritten.
-    """
+    """Check that a file can be written."""
     if file.is_dir():
         raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
     if os.path.lexists(file) and not overwrite:
@@ -82,11 +70,7 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def locked(folder: Path) -> IO[str]:
-    """Lock a folder until the returned file is closed, or until the process ends.
-
-    Raises:
-        InvalidArgumentError: If another process has locked the folder.
-    """
+    """Lock a folder until the returned file is closed, or until the process ends."""
     file = (folder / LOCK).open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,3 +117,17 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         os.replace(partial, folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def follow_umask(folder: Path) -> None:
+    """Give every file below a folder the permissions of a new file, from the umask or from the folder's defaults.
+
+    safetensors lets only the owner read the files that it writes, whatever the umask is.
+    """
+    probe = folder / ".mode"
+    probe.touch()
+    mode = probe.stat().st_mode & 0o777
+    probe.unlink()
+    for path in folder.rglob("*"):
+        if path.is_file() and path.stat().st_mode & 0o777 != mode:
+            path.chmod(mode)
