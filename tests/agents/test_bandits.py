@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
@@ -46,17 +44,6 @@ def state_env(name: str = "Bandit", **options: Any) -> StateEnv:
 def pulled(agent: TabularAgent, action: int, reward: float, state: int = 0) -> None:
     """Have an agent learn from one pull."""
     agent.observe(Transition(state, action, reward, agent.num_states - 1, terminated=True, truncated=False))
-
-
-def play(agent: BanditAgent, means: Sequence[float], pulls: int, seed: int) -> NDArray[np.float64]:
-    """The regret after each of some pulls of arms with rewards 0 and 1, f64[n]."""
-    rng = np.random.default_rng(seed)
-    luck = rng.random(pulls)
-    arms = np.zeros(pulls, dtype=np.int64)
-    for pull in range(pulls):
-        arms[pull] = agent.choose(0, rng)
-        pulled(agent, int(arms[pull]), float(luck[pull] < means[arms[pull]]))
-    return np.cumsum(max(means) - np.asarray(means)[arms])
 
 
 @pytest.mark.parametrize("name", BANDITS)
@@ -124,19 +111,6 @@ def test_the_slope_of_lai_and_robbins_by_hand() -> None:
         exact.lai_robbins_slope((0.5, 1.5))
 
 
-@pytest.mark.long
-def test_the_regret_of_thompson_sampling_grows_with_the_slope_of_lai_and_robbins() -> None:
-    """From 1 000 to 10 000 pulls: the interval of 4 standard errors over seeds, and 25 % for what is not yet infinity."""
-    agents = [Thompson(state_env(means=MEANS)) for _ in range(60)]
-    runs = np.array([play(agent, MEANS, 10_000, seed) for seed, agent in enumerate(agents)])
-    slopes = (runs[:, 9_999] - runs[:, 999]) / math.log(10)
-    error = 4 * slopes.std(ddof=1) / math.sqrt(len(slopes))
-    slope = exact.lai_robbins_slope(MEANS)
-    assert slopes.mean() - error < 1.25 * slope
-    assert slopes.mean() + error > 0.75 * slope
-    assert error < slope
-
-
 def test_draws_of_thompson_sampling_are_those_of_the_posterior() -> None:
     """Two arms, Beta(3, 2) and Beta(1, 1): the first is drawn higher with probability E[θ] = 3/5."""
     agent = Thompson(state_env(means=(0.5, 0.5)))
@@ -178,14 +152,6 @@ def test_estimates_of_linucb_are_ridge_regression() -> None:
         np.testing.assert_allclose(agent.coefficients()[arm], theta, atol=1e-10)
         width = math.sqrt(x @ np.linalg.inv(data.T @ data) @ x)
         assert agent.bounds(6)[arm] == pytest.approx(theta @ x + 1.3 * width, abs=1e-10)
-
-
-def test_without_features_linucb_knows_each_state_by_itself() -> None:
-    """One-hot features and a small penalty: the estimates are the means."""
-    agent = LinUCB(state_env(means=MEANS), LinUCBConfig(ridge=1e-12))
-    for arm, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (2, 0.0)):
-        pulled(agent, arm, reward)
-    np.testing.assert_allclose(agent.coefficients()[:, 0], [0.5, 1.0, 0.0], atol=1e-9)
 
 
 def test_epsilon_greedy_explores_as_often_as_it_says() -> None:

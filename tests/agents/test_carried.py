@@ -19,14 +19,10 @@ from agents import GRPO, AgentConfig, Episode, Trajectory, make_batch, rollout
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.carried import (
     CarriedGroup,
-    begin_groups,
-    carried_from_state,
     carried_metrics,
-    carried_state,
     fill_batch,
 )
 from agents.learn.lag import LaggedSampling
-from agents.learn.sampled import sampled_from_state, sampled_state
 from agents.registry import agent_classes
 from agents.rollouts.loop import PartialEpisode, play_on
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
@@ -85,21 +81,6 @@ def test_an_episode_that_is_interrupted_is_the_one_that_is_not(
 ) -> None:
     """Over turns, replies, contexts and verdicts that come late, and also where the environment's states were lost."""
     check_interrupted(0, tokens, rows, late=late, deep=deep, lost=lost)
-
-
-@pytest.mark.long
-@FLOAT64
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 2**16),
-    tokens=st.integers(1, 9),
-    rows=st.sampled_from([1, 2, 4, 8]),
-    late=st.booleans(),
-    deep=st.booleans(),
-    lost=st.booleans(),
-)
-def test_so_it_is_with_any_turns(seed: int, tokens: int, rows: int, late: bool, deep: bool, lost: bool) -> None:
-    check_interrupted(seed, tokens, rows, late=late, deep=deep, lost=lost)
 
 
 def check_interrupted(seed: int, tokens: int, rows: int, *, late: bool, deep: bool, lost: bool) -> None:
@@ -214,19 +195,6 @@ def test_batches_are_those_of_the_definition(data: st.DataObject) -> None:
         carried = rest
     assert set(seen.values()) == {1}
     assert sorted([*seen, *left]) == list(range(8 * wanted + extra))
-
-
-def test_groups_begin_in_the_order_of_the_rounds() -> None:
-    def episodes(number: int) -> list[Episode]:
-        return [Episode(10 * number + group, group, 1) for group in range(3) for _ in range(2)]
-
-    first = begin_groups(episodes, 0, 3, 2, 0)
-    second = begin_groups(episodes, 1, 3, 2, 2)
-    assert [[one.problem for one in group.unfinished if isinstance(one, Episode)] for group in [*first, *second]] == [
-        [problem] * 2 for problem in (0, 1, 2, 10, 11, 12, 20, 21)
-    ]
-    assert numbers([*first, *second]) == list(range(8))
-    assert [group.begun for group in [*first, *second]] == [0] * 5 + [1] * 3
 
 
 # Learning
@@ -393,22 +361,6 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
     assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
-def test_groups_are_saved_with_all_they_have(tmp_path: Path) -> None:
-    first, _ = recorded(unequal_env(), steps=2)
-    groups = first.progress.carried
-    unbegun = CarriedGroup(7, tuple(first.sampling.episodes(unequal_env(), 9)[:3]))
-    torch.save(carried_state([*groups, unbegun]), tmp_path / "groups")
-    again = carried_from_state(torch.load(tmp_path / "groups", weights_only=True))
-    assert [group.begun for group in again] == [*(group.begun for group in groups), 7]
-    assert again[-1].members == unbegun.members
-    for group, other in zip(groups, again, strict=False):
-        for one, expected in zip(other.members, group.members, strict=True):
-            assert type(one) is type(expected)
-            mine, its = getattr(one, "played", one), getattr(expected, "played", expected)
-            assert_same([mine], [its], but=("verdict",))
-            assert (mine.verdict and mine.verdict.score) == (its.verdict and its.verdict.score)
-
-
 @pytest.mark.filterwarnings("ignore:the verifier broke")
 def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
     """A batch sampled ahead after one on which the verifier broke has some of its episodes."""
@@ -439,16 +391,6 @@ def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
     agent.learn(env, steps=5)
     assert not any(one.errored for batch in agent.batches for one in batch)
     assert torch.equal(all_weights(agent), all_weights(whole))
-
-
-def test_what_was_sampled_ahead_before_groups_were_carried_is_read() -> None:
-    """Checkpoints of earlier versions have no carried groups."""
-    agent, _ = recorded(unequal_env(), steps=1, carried_groups=0)
-    state = sampled_state(agent.sampling.sample(unequal_env(), 1))
-    del state["carried"]
-    again = sampled_from_state(state)
-    assert again.carried == ()
-    assert len(again.trajectories) == 9
 
 
 # What is refused

@@ -117,22 +117,6 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
     assert target("bootstrap")[0] == 2
 
 
-def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
-    rows = [
-        trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], truncated=cut)
-        for cut in (True, False)
-    ]
-    agent = make_agent("reinforce/value", gamma=0.5)
-    agent.models.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
-    batch, advantages = prepared(agent, make_batch(rows))
-    assert batch.values is not None
-    assert batch.value_targets is not None
-    after = float(state_values(agent.policy, agent.models.critic, batch, 4)[1][0])  # type: ignore[arg-type]
-    assert batch.value_targets[:, 2].tolist() == pytest.approx([2 + 0.5 * after, 2])
-    assert batch.value_targets[:, 1].tolist() == pytest.approx([1 + 0.25 * after, 1])
-    torch.testing.assert_close(advantages[:, 1:], (batch.value_targets - batch.values)[:, 1:])
-
-
 @FLOAT64
 @pytest.mark.parametrize("clip", [None, 0.05])
 @pytest.mark.parametrize("kind", KINDS)

@@ -34,7 +34,7 @@ from agents import (
     train_reward_model,
 )
 from agents.algorithms.a2c import A2C, A2CConfig
-from agents.commands.main import COMMANDS as ENTRIES, REFUSED, _load, main
+from agents.commands.main import COMMANDS as ENTRIES, _load, main
 from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import processes
 from agents.experiments.supervised import SupervisedConfig, train_supervised
@@ -47,7 +47,6 @@ from agents.runs.files.hardware import hardware
 from agents.search import Beam
 from rlvr_envs import CharTokenizer
 from tests.agents.agent_cases import (
-    CASES,
     all_weights,
     make_agent,
     playing_policy,
@@ -166,14 +165,12 @@ def learned(case: str, device: str, *, lora: bool = False) -> list[Any]:
 
 
 USUAL = ("reinforce/value", "grpo/kl", "dapo/overlong", "ppo/separate", "a2c/n-step", "dpo")
-"""The cases that are always run: together they have a critic, a reference, pairs, and every kind of advantages."""
-ELSEWHERE = ("trpo", "npg", "vineppo")
-"""Cases that are not run: `torch.func` can't take tensors like the simulated ones; VinePPO plays, as below."""
+"""Together these cases have a critic, a reference, pairs, and every kind of advantages."""
 
 
 @pytest.mark.parametrize(
     "case",
-    [*USUAL, *(pytest.param(case, marks=pytest.mark.long) for case in CASES if case not in (*USUAL, *ELSEWHERE))],
+    USUAL,
 )
 def test_every_agent_learns_the_same(case: str) -> None:
     assert_same(*on_both(lambda device: learned(case, device)))
@@ -274,25 +271,6 @@ def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:
     resumed.load(tmp_path / "saved")
     resumed.update(batch)
     np.testing.assert_allclose(all_weights(resumed).detach(), expected, rtol=0, atol=1e-6)
-
-
-def test_a_checkpoint_of_the_cpu_goes_on_on_the_device(tmp_path: Path) -> None:
-    pytest.importorskip("peft")
-    batch = played_trajectories()
-
-    def adapted(device: str) -> Any:
-        return make_agent("grpo/kl", CausalLMPolicy(add_lora(tiny_policy().model.to(device), rank=2)))
-
-    agent = adapted("cpu")
-    agent.update(batch)
-    agent.save(tmp_path / "saved")
-    agent.update(batch)
-    with simulated_device():
-        resumed = adapted("cuda")
-        resumed.load(tmp_path / "saved")
-        resumed.update(batch)
-        actual = all_weights(resumed).detach().cpu()
-    np.testing.assert_allclose(actual, all_weights(agent).detach(), rtol=0, atol=1e-6)
 
 
 def test_the_states_of_generators_are_kept() -> None:
@@ -501,12 +479,3 @@ def test_a_run_on_the_device_is_recorded_and_goes_on_on_the_cpu(
     said = capsys.readouterr()
     assert "continuing after step 1" in said.out
     assert "computing on" not in said.out
-
-
-def test_a_device_that_is_not_here_ends_a_command_at_once(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    sft = ["sft", "--env=Sort", f"--out={tmp_path / 'model'}"]
-    assert exit_code([*sft, "--device=cuda"]) == REFUSED
-    assert "error: --device cuda: " in capsys.readouterr().err
-    assert exit_code([*sft, "--device", "gpu"]) == REFUSED
-    assert "unknown device 'gpu'" in capsys.readouterr().err
-    assert not (tmp_path / "model").exists()

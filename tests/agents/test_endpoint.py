@@ -159,15 +159,6 @@ def test_a_server_that_is_too_slow_is_not_waited_for(server: Server) -> None:
     assert result.error_causes == {"no complete answer in 0.2 s": 4}
 
 
-@pytest.mark.parametrize("fault", ["500", "busy", "half a JSON", "closed", "no choices"])
-def test_what_fails_once_is_asked_again(fault: str, server: Server) -> None:
-    script, _ = FAULTS[fault]
-    server.script = lambda body, attempt: script(body, attempt) if attempt == 1 else "as usual"
-    result = evaluate(addition(), endpoint(server), problems=2, samples=2)
-    assert result.errored == 0
-    assert len(server.bodies) == 8
-
-
 def test_a_request_that_is_refused_is_not_repeated(server: Server) -> None:
     server.script = lambda *_: (400, b"the prompt is too long", {})
     result = evaluate(addition(), endpoint(server), problems=2)

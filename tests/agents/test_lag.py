@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import AGENTS, Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
+from agents import Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
 from agents.importance import Correction
 from agents.learn.lag import LaggedSampling
 from agents.learn.sampling import Sampling
@@ -141,8 +141,6 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     [
         ("grpo/kl", 1),
         ("dapo", 2),
-        pytest.param("remax", 1, marks=pytest.mark.long),
-        pytest.param("ppo", 3, marks=pytest.mark.long),
     ],
 )
 def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: int) -> None:
@@ -153,15 +151,6 @@ def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: 
     np.testing.assert_equal(same, rows)  # NaN equals itself
     assert rows[-1]["sampling/age"] == lag
     assert not sampling_threads()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("case", [name for name in AGENTS if name not in (*ON_POLICY, "dpo")])
-def test_agents_learn_from_older_batches_with_weights(case: str) -> None:
-    agent, rows = learned(case, 3, lag=1)
-    assert torch.isfinite(all_weights(agent)).all()
-    assert rows[2]["sampling/age"] == 1
-    assert rows[2]["sampling/importance_sampling_ratio/max"] > 1.0
 
 
 def test_without_a_lag_nothing_is_weighted_and_no_thread_is_started() -> None:
@@ -187,10 +176,6 @@ def wait_until_sampled(agent: Agent) -> None:
     [
         ("dapo", True),
         ("grpo/kl", False),
-        pytest.param("grpo/kl", True, marks=pytest.mark.long),
-        pytest.param("dapo", False, marks=pytest.mark.long),
-        pytest.param("remax", True, marks=pytest.mark.long),
-        pytest.param("remax", False, marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(case: str, sampled: bool, tmp_path: Path) -> None:

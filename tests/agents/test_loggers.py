@@ -131,14 +131,6 @@ def test_a_resumed_run_goes_on_under_its_name_and_no_other_has_it(service: tuple
     assert stand_in.inits[1]["config"]["a"] == 1
 
 
-def test_a_run_of_before_there_were_loggers_is_resumed_under_a_name_of_its_own(tmp_path: Path) -> None:
-    Run(tmp_path, {}, loggers=[]).close()
-    config = json.loads((tmp_path / "config.json").read_text())
-    del config["run_id"]
-    (tmp_path / "config.json").write_text(json.dumps(config))
-    Run(tmp_path, {}, loggers=[], resume=True).close()
-
-
 def test_what_a_service_prints_is_not_output(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -225,12 +217,6 @@ def test_a_logger_that_can_not_be_started_is_an_error_and_the_others_are_closed(
         Run(tmp_path, {}, loggers=[mine, name])
     assert mine.closed == 1
     Run(tmp_path, {}, loggers=[]).close()
-
-
-def test_the_former_name_of_the_setting_is_warned_about(tmp_path: Path) -> None:
-    with pytest.warns(DeprecationWarning, match=r'now loggers=\["tensorboard"\], or loggers=\[\] for none'):
-        Run(tmp_path, {}, tensorboard=False).close()
-    assert not (tmp_path / "tensorboard").exists()
 
 
 def test_a_command_logs_to_services_and_may_resume_with_others(

@@ -107,21 +107,6 @@ def test_problems_whose_verifier_breaks_keep_no_more_than_the_floor_until_it_wor
     assert not sampler.state()["errored"]
 
 
-def test_what_earlier_rounds_had_of_each_part_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[int] = []
-    plain = UniformSampler._owners
-    monkeypatch.setattr(
-        UniformSampler, "_owners", lambda self, parts, groups: counted.append(len(groups)) or plain(self, parts, groups)
-    )
-    sampler, rounds = UniformSampler(3), [*range(200), 50, 51, 7]
-    chosen = [sampler.choose(PARTS, number, 6) for number in rounds]
-    once = sum(counted)
-    assert once <= 2 * 6 * 200 + 6 * 64
-    sampler = sampler.with_state(sampler.state())
-    assert sampler.choose(PARTS, 8, 6) == UniformSampler(3).choose(PARTS, 8, 6)
-    assert [UniformSampler(3).choose(PARTS, number, 6) for number in rounds] == chosen
-
-
 def test_a_part_that_was_not_evaluated_has_no_rates_of_another() -> None:
     parts = {name: gymnasium.make_vec("rlvr/Sort-v0", num_envs=2, tokenizer="byte").unwrapped for name in "ab"}
     env: Any = rlvr_envs.mix(parts)

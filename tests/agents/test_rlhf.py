@@ -17,7 +17,7 @@ from agents.policies.transformers.loading import save_model
 from rlvr_envs import CharTokenizer
 from rlvr_envs.tasks import Addition
 from tests.commands import Command
-from verifiers import InvalidArgumentError, Problem, make
+from verifiers import Problem, make
 
 SIZES = {"warm-start-steps": 1, "problems": 12, "samples": 6, "reward-model-epochs": 1, "steps": 2, "completions": 8}
 TINY = [f"--{name}={size}" for name, size in SIZES.items()] + ["--test-problems=4"]
@@ -128,16 +128,6 @@ def test_completions_that_are_all_alike_to_the_judge_are_no_pairs(start: str, rl
     code, _, errors = rlvr(*words, "--verifier-args", "free=98", "limit=99")
     assert code == 1
     assert "72 completions of 12 problems give 0 pairs of different scores" in errors
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        RLHFConfig(**settings)
 
 
 def test_the_members_of_an_ensemble_are_tested_with_the_same_pairs(start: str, tmp_path: Path) -> None:

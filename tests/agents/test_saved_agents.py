@@ -18,8 +18,6 @@ from gymnasium.vector import AutoresetMode
 
 from agents import DQN, PPO, DQNConfig, MLPPolicy, PPOConfig, QLearning, QLearningConfig
 from agents.commands.main import main
-from agents.commands.saved_agents import SavedAgent
-from agents.runs.files.integrity import write_checksums
 from agents.runs.reading import RecordedRun, paired_scores
 from verifiers import CheckpointError
 
@@ -149,17 +147,6 @@ def test_an_episode_is_shown_step_by_step(rlvr: Rlvr, tmp_path: Path, monkeypatc
     monkeypatch.setattr(sys, "stdin", io.StringIO("7\n0\n"))
     code, said = rlvr("play", "--env", "CartPole-v1")
     assert (code, "from 0 to 1" in said, "left after 1 action" in said) == (0, True, True)
-
-
-def test_a_table_of_a_version_that_saved_no_settings_says_what_to_do(tmp_path: Path) -> None:
-    folder = table(tmp_path / "table")
-    state = json.loads((folder / "state.json").read_text())
-    del state["config"]
-    (folder / "state.json").write_text(json.dumps(state))
-    (folder / "checksums.json").unlink()
-    write_checksums(folder)
-    with pytest.raises(CheckpointError, match="saved by an earlier version, without the agent's settings: make the"):
-        SavedAgent(folder).load_table(gymnasium.make("rlvr/MazeState-v0"))
 
 
 SUITE = """

@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from agents import Episode, EvaluationRecord, TorchPolicy, evaluate, rollout
-from agents.commands.gradient_lab import graded, small_env, small_lab
+from agents.commands.gradient_lab import small_env, small_lab
 from agents.commands.searches import search_for
 from agents.search import MCTS, Beam, BestOfN, Search, SearchResult
 from agents.search.mcts import _Edge, _Node, _Tree
@@ -58,14 +58,6 @@ def uniform_policy(vocab_size: int) -> TorchPolicy:
 
 
 # Next-token probabilities
-
-
-def test_next_tokens_are_rated_as_completions_are() -> None:
-    for one in LAB.completions:
-        rows = np.flatnonzero(one.policy_mask)
-        rated = next_logprobs(LAB.policy, [one.tokens[:position] for position in rows], None)
-        np.testing.assert_allclose(rated[np.arange(len(rows)), one.tokens[rows]], one.logprobs[rows], atol=1e-5)
-        np.testing.assert_allclose(np.exp(rated).sum(1), 1, atol=1e-5)
 
 
 def test_illegal_tokens_have_no_probability() -> None:
@@ -154,15 +146,6 @@ def test_with_more_simulations_than_completions_the_best_one_is_found(batch: int
     env = small_env()
     for result in found(MCTS(150, "oracle", batch=batch, exploration=3.0), env, LAB.policy, range(3)):
         assert result.guide_score == result.trajectory.score == pytest.approx(MOST)
-
-
-def test_another_verifier_guides_as_well() -> None:
-    def count_b(completion: str, problem: Problem) -> Verdict:
-        return Verdict(float(completion.count("b")), Outcome.SCORED)
-
-    (result,) = found(MCTS(150, count_b, exploration=3.0), small_env(), LAB.policy)
-    assert (result.trajectory.completion, result.guide_score) == ("bbb", 3.0)
-    assert result.trajectory.score == pytest.approx(graded("bbb", Problem("lab", "a", None)))
 
 
 CORRIDOR = """

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.color import Color
 
 from agents.commands.show import Show
 from agents.console.terminal import TerminalConsole
-from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
 from tests.commands import Command
 from tests.recorded import ODD, row, run_of
 from verifiers import DataError, InvalidArgumentError, UnknownNameError
@@ -62,11 +59,6 @@ def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> No
     assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
 
 
-def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
-    said = shown(folder_with(tmp_path, row(prompt=None, reference=None, detail=None, outcome=None, answer=None)))
-    assert "no verifier, score 0\nanswer:    none\n" in said
-
-
 def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:
     rows = [row(problem, sample, completion=f"c{problem}{sample}") for problem in (0, 1) for sample in (1, 2)]
     rows.append(row(2, problem_id="0", completion="the id comes first"))
@@ -106,13 +98,6 @@ def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
     assert "2 is\x1b[38;2;0;0;0;48;2;240;110;110m 4\\x1b[2J\x1b[0m" in by_probability
 
 
-def test_advantages_that_are_all_equal_are_not_the_default(tmp_path: Path) -> None:
-    values = {"token_advantages": [1.0, 1.0, 1.0], "log_probabilities": [-1.0, -2.0, -3.0]}
-    folder = folder_with(tmp_path, row(**TOKENS, **values), row(1, **TOKENS, token_advantages=[1.0, 1.0, 1.0]))
-    assert "colored by log-probability" in shown(folder)
-    assert "colored by advantage" in shown(folder, "p1")
-
-
 def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"env": "Sort", "versions": {}}))
     rows = [row(0, sample, step=step, completion=f"at {step}, {sample}") for step in (1, 2) for sample in (5, 9)]
@@ -122,13 +107,6 @@ def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
     assert "── p0, sample 9 of step 2 ──" in shown(tmp_path, sample=9, step=2)
     with pytest.raises(InvalidArgumentError, match=r"--sample 1 --step 2 is not .* sample 5 of step 1; .* 9 of step 2"):
         shown(tmp_path, sample=1, step=2)
-
-
-def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:
-    said = shown(folder_with(tmp_path, row(**TOKENS, log_probabilities=[-1.0, -2.0, -3.0])))
-    assert "colored by log-probability" in said
-    assert "2 is 4\\x1b[2J\n" in said
-    assert "\x1b" not in said
 
 
 def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> None:
@@ -151,17 +129,6 @@ def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> No
 def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"p0: {message}"):
         shown(folder_with(tmp_path, row(**TOKENS | columns)))
-
-
-def test_shares_of_advantages_and_probabilities() -> None:
-    assert advantage_shares([2.0, -1.0, 0.0]) == [1.0, -0.5, 0.0]
-    assert all(math.isnan(share) for share in advantage_shares([0.0, math.nan, math.inf]))
-    assert log_probability_shares([0.0, math.log(0.25), -math.inf, 1e-9]) == pytest.approx([0.0, -0.75, -1.0, 0.0])
-    assert math.isnan(log_probability_shares([math.nan])[0])
-    text = colored_tokens(["a", "b", "c"], [1.0, 0.0, math.nan])
-    assert [span.style.bgcolor for span in text.spans if not isinstance(span.style, str) and span.style.bgcolor] == [
-        Color.from_rgb(110, 200, 110)
-    ]
 
 
 def test_the_command_shows_a_completion(tmp_path: Path, rlvr: Command) -> None:
