@@ -25,7 +25,6 @@ from agents import (
     CausalLMPolicy,
     Correction,
     CriticConfig,
-    DAPOConfig,
     DrGRPOConfig,
     Episode,
     GDPOConfig,
@@ -48,7 +47,6 @@ from agents import (
     rollout,
     tiny_model,
 )
-from agents.learn.learner import Loss
 from agents.learn.metrics import summarize
 from agents.losses import policy_gradient
 from agents.rollouts.vector_adapter import with_token_info
@@ -61,7 +59,6 @@ from tests.agents.agent_cases import (
     gradient,
     make_agent,
     playing_policy,
-    prepared,
     some_batch,
     sort_env,
     timeless,
@@ -142,44 +139,6 @@ def widened(batch: Batch, columns: int) -> Batch:
         rewards=pad(batch.rewards, (0, columns)),
         step_values=None if batch.step_values is None else pad(batch.step_values, (0, columns)),
     )
-
-
-@FLOAT64
-@EVERY_CASE
-def test_a_row_without_padding_that_is_alone_has_the_gradient_it_has_in_a_batch(case: str) -> None:
-    """The last token is 0, as padding is: lengths decide what is padding, so a stop token that is 0 is learned from."""
-    agent = make_agent(case)
-    rows = [ending_in_zero(one) for one in some_batch(agent.policy)]
-    batch, advantages = prepared(agent, make_batch(rows))
-    assert batch.loss_mask.gather(1, (batch.lengths - 1)[:, None]).all() or "mask" in case
-    together = torch.zeros_like(gradient(agent, make_batch(rows)))
-    weights = batch.valid.sum()
-    for row in range(len(rows)):
-        alone = batch.rows(torch.tensor([row]))
-        if alone.loss_mask.any():
-            agent.learner.backward(
-                alone,
-                advantages[row : row + 1, : alone.tokens.shape[1]],
-                Loss(agent.updating.terms, aggregation="sequence-mean-token-sum"),
-            )
-            together += _gradients_so_far(agent) / weights
-    agent.learner.backward(batch, advantages, Loss(agent.updating.terms, aggregation="sequence-mean-token-sum"))  # type: ignore[arg-type]
-    results = _gradients_so_far(agent)
-    policy_weights = sum(parameter.numel() for parameter in agent.policy.parameters())
-    if agent.models.critic is None or not agent.models.critic.reads_policy:  # the critic's error is a mean over tokens
-        assert_close(together[:policy_weights], results[:policy_weights])
-
-
-def ending_in_zero(one: Trajectory) -> Trajectory:
-    tokens, mask = one.tokens.copy(), one.policy_mask.copy()
-    tokens[-1], mask[-1] = 0, True
-    return dataclasses.replace(one, tokens=tokens, policy_mask=mask)
-
-
-def _gradients_so_far(agent: Agent) -> Tensor:
-    critic = [] if agent.models.critic is None else list(agent.models.critic.parameters())
-    parameters = [*agent.policy.parameters(), *critic]
-    return torch.cat([torch.zeros_like(p).reshape(-1) if p.grad is None else p.grad.reshape(-1) for p in parameters])
 
 
 def test_a_stop_token_that_is_also_padding_is_learned_from_and_padding_is_not() -> None:
@@ -453,17 +412,6 @@ def test_a_users_agent_of_ten_lines_learns_saves_and_goes_on(tmp_path: Path) -> 
     assert torch.equal(all_weights(other), all_weights(agent))
 
 
-def test_the_parts_of_a_step_by_hand_are_the_step() -> None:
-    env = sort_env("grpo")
-    whole, by_hand = make_agent("grpo", playing_policy(env)), make_agent("grpo", playing_policy(env))
-    whole.learn(env, steps=2)
-    for number in range(2):
-        trajectories = rollout(env, by_hand.policy, by_hand.sampling.episodes(env, number))
-        batch = by_hand.prepare(make_batch(trajectories))
-        by_hand.optimize(batch, by_hand.advantages(batch))
-    assert torch.equal(all_weights(by_hand), all_weights(whole))
-
-
 def test_an_agent_that_overrides_collect_is_told_what_learn_calls() -> None:
     def collect(self: Any, env: Any, first_round: int) -> Any: ...
 
@@ -496,16 +444,6 @@ def test_an_agent_acts_in_a_plain_gymnasium_loop(name: str, settings: dict[str, 
             action = agent.act(observation, action_mask=info.get("action_mask"))
             observation, _, terminated, truncated, info = env.step(int(action.tokens[0]))
         assert info["verdict"] is not None
-
-
-def test_an_agent_acts_with_the_mask_and_rows_that_it_is_given() -> None:
-    agent = make_agent("grpo")
-    observation: Any = {"tokens": np.full((3, 6), 3, dtype=np.int32), "length": np.full(3, 2, dtype=np.int32)}
-    mask = np.zeros((3, agent.policy.vocab_size), dtype=np.int8)
-    mask[[0, 1, 2], [4, 9, 7]] = 1
-    action = agent.act(observation, action_mask=mask, rows=np.array([True, False, True]))
-    assert (action.tokens[0, 0], action.tokens[2, 0]) == (4, 7)
-    assert action.counts.tolist() == [1, 0, 1]
 
 
 # Groups
@@ -600,36 +538,11 @@ def test_gdpo_refuses_scores_of_other_parts_or_weights_than_before() -> None:
 # Mistakes are named before anything is played
 
 
-GROUPED = {
-    "rloo": RLOOConfig,
-    "grpo": GRPOConfig,
-    "dr-grpo": DrGRPOConfig,
-    "dapo": DAPOConfig,
-    "gspo": agent_classes("gspo")[1],
-    "cispo": agent_classes("cispo")[1],
-    "gdpo": GDPOConfig,
-    "maxrl": MaxRLConfig,
-    "opo": OPOConfig,
-}
-
-
-@pytest.mark.parametrize("name", GROUPED)
-def test_a_group_of_one_has_nothing_to_be_compared_with(name: str) -> None:
-    settings = {"max_tokens": 9} if name == "dr-grpo" else {}
-    with pytest.raises(InvalidArgumentError, match="group_size must be at least 2, since scores are compared in"):
-        GROUPED[name](group_size=1, **settings)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
         ({"aggregation": "token-meen"}, "'token-meen'.*Did you mean 'token-mean'"),
         ({"kl_estimator": "k4"}, "'k4'. Known: k1, k2,"),
-        ({"kl_placement": "los"}, "'los'.*Did you mean 'loss'"),
-        ({"truncation": "scores"}, "'scores'.*Did you mean 'score'"),
-        ({"importance_correction": "token-truncated"}, "Did you mean 'token-truncate'"),
-        ({"kl_coefficient": math.nan}, "kl_coefficient must be a number, got nan"),
-        ({"truncation_reward": math.nan}, "truncation_reward must be a number, got nan"),
         ({"kl_target": 0.1}, "kl_target adapts kl_coefficient, which must be greater than 0"),
         ({"kl_target": 0.1, "kl_coefficient": 0.1, "kl_horizon": 2}, "kl_horizon must be more than a fifth"),
         ({"kl_coefficient": 0.1, "kl_placement": "loss", "kl_estimator": "k1"}, "which constrains nothing"),
@@ -695,7 +608,6 @@ def test_bounds_of_importance_weights_need_samples_of_others() -> None:
     [
         (GRPOConfig, {"problems_per_step": 5, "group_size": 3, "minibatches": 4}, "can't be divided into"),
         (PPOConfig, {"problems_per_step": 6}, "can't be divided into minibatches=4 of equal size"),
-        (GRPOConfig, {"scale": "group-sdt"}, "Did you mean 'group-std'"),
         (GRPOConfig, {"truncation": "bootstrap"}, "this GRPOConfig has no critic: choose an agent with a critic"),
         (ReinforceConfig, {"truncation": "bootstrap"}, "or your own with `value_targets` and critic=CriticConfig"),
         (GRPOConfig, {"truncation": "soft-overlong"}, "needs max_tokens and overlong_margin"),
@@ -722,13 +634,8 @@ def test_bounds_of_importance_weights_need_samples_of_others() -> None:
         (A2CConfig, {"steps_ahead": 2, "gae_lambda": 0.5}, "gae_lambda=0.5 would have no effect"),
         (ActorCriticConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
-        (ReinforceConfig, {"baseline": "batch_mean"}, "Did you mean 'batch-mean'"),
         (ReinforceConfig, {"critic": CriticConfig()}, "does not use a critic: leave critic out, or set"),
         (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size must be at least 2"),
-        (ReMaxConfig, {"kl_estimator": "k5"}, "k5"),
-        (lambda **settings: CriticConfig(**settings), {"critic": "heads"}, "Did you mean 'head'"),
-        (lambda **settings: CriticConfig(**settings), {"value_clip": 0.0}, "value_clip must be greater than 0"),
-        (lambda **settings: CriticConfig(**settings), {"critic_learning_rate": 0.0}, "critic_learning_rate must be"),
     ],
 )
 def test_inconsistent_settings_of_one_agent_are_named(config_cls: Any, settings: dict[str, Any], message: str) -> None:

@@ -573,29 +573,6 @@ def test_what_is_wrong_with_ones_own_is_said_in_one_line(
     assert "Traceback" not in said
 
 
-def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, rlvr: Command) -> None:
-    def row(source: str, question: str, answer: str) -> dict[str, object]:
-        return {
-            "data_source": source,
-            "prompt": [{"role": "user", "content": question}],
-            "reward_model": {"ground_truth": answer},
-        }
-
-    path = tmp_path / "rows.jsonl"
-    rows = [row("mine/x", "What is the capital of Peru?", "Lima"), row("math", "1 + 1?", "2")]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    check = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}")
-    code, output, _ = rlvr(*check, "layout=verl", "verifiers={'mine/*': 'exact'}")
-    assert (code, output) == (0, "train: 2 of 2 gold completions pass\n")
-    code, _, error = rlvr(*check, "layout=verl")
-    assert code != 0
-    assert "no verifier is known for the data_source 'mine/x'" in error
-    columns = "columns={'prompt': 'prompt.0.content', 'reference': 'reward_model.answer'}"
-    code, _, error = rlvr(*check, columns)
-    assert code != 0
-    assert f"{path}, line 1: no 'reward_model.answer': 'reward_model' holds the keys 'ground_truth'" in error
-
-
 def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(tmp_path: Path, rlvr: Command) -> None:
     inner = byte_level_tokenizer("<|im_start|>", "<|im_end|>")
     inner.chat_template = CHATML

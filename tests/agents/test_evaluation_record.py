@@ -279,14 +279,6 @@ def test_other_hardware_and_other_arguments_of_the_engine_are_warned_of(tmp_path
     assert manifest_of(tmp_path / "a")["hardware"]["gpus"] == ["T4"]  # that of the first samples
 
 
-def test_records_of_earlier_releases_say_no_hardware_and_are_resumed(tmp_path: Path) -> None:
-    record_in(tmp_path / "a", samples=1)
-    manifest = manifest_of(tmp_path / "a")
-    del manifest["hardware"]
-    (tmp_path / "a" / MANIFEST).write_text(json.dumps(manifest))
-    assert len(record_in(tmp_path / "a", resume=True, samples=2).trajectories) == 5
-
-
 def test_nothing_is_overwritten_unasked(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     record_in(folder, samples=1)
@@ -484,14 +476,6 @@ def test_every_run_has_a_folder_of_its_own(
     code, _, error = rlvr(*command("/nowhere", tmp_path / "new"))
     assert code == 2
     assert not (tmp_path / "new").exists()  # nothing began
-
-
-@pytest.mark.filterwarnings("default")
-def test_equal_samples_are_warned_of(model: str, tmp_path: Path, rlvr: Command) -> None:
-    code, output, error = rlvr(*command(model, tmp_path / "a"), "--temperature", "0")
-    assert code == 0
-    assert "warning: all 3 samples of a problem are the same at temperature 0" in error
-    assert "re-run noise" not in output
 
 
 def test_the_environments_arguments_of_the_run_are_named_where_an_evaluation_lacks_them(

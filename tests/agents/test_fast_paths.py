@@ -52,7 +52,7 @@ from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.envs.helpers import vector_env
-from verifiers import InvalidArgumentError, Problem, UnknownNameError
+from verifiers import Problem
 
 BYTES = 257
 SIZES: dict[str, Any] = {
@@ -444,12 +444,3 @@ def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytes
     action = policy.act({"tokens": tokens, "length": np.full(4, 10)})
     assert action.counts.tolist() == [1, 1, 1, 1]
     assert widths == [(2, 10), (2, 10)]
-
-
-def test_settings_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown precision 'bfloat'\\. Did you mean 'bfloat16'"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(precision="bfloat"))  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(checkpointing="of"))  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="at least 1, or None, got 0"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=0))

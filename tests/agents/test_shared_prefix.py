@@ -297,31 +297,6 @@ def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | Non
     assert not sharing.read(nothing).shared
 
 
-def test_a_bias_by_hand_is_made_once_for_all_layers() -> None:
-    sharing = CausalLMPolicy(model("qwen2"))
-    batch = make_batch(even_groups(members=4, own=3, count=1))
-    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
-    (group,) = layout.groups
-    bias = group.bias(torch.float32)
-    assert bias.dtype is torch.float32
-    assert torch.equal(bias == 0, group.mask)
-    assert bool((bias[~group.mask] == -torch.inf).all())
-    assert group.bias(torch.float32) is bias
-    assert all(step % 16 == 0 for step in bias.stride()[:-1])
-    kept = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        if tensor.shape == group.mask.shape:
-            kept.append(tensor.data_ptr())
-        return tensor
-
-    assert sharing._lm.shares_prefixes
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        assert sharing.read(batch).shared
-    assert len(kept) == 2  # by two layers
-    assert len(set(kept)) == 1
-
-
 # The output layer
 
 
