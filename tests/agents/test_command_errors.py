@@ -2,8 +2,7 @@
 
 What is fed is derived: the commands from their table, the options from the commands' own fields, the kinds of value from the
 fields' types. Whatever comes in, an error is one line that names the option or the value, and never a report of a bug in
-this package. In the ordinary suite a command ends where its work begins, and an option gets the kinds that its type tells
-apart; `make test-long` gives every kind to every option.
+this package. A command ends where its work begins, and an option gets the kinds that its type tells apart.
 """
 
 from __future__ import annotations
