@@ -446,6 +446,16 @@ def test_an_agent_acts_in_a_plain_gymnasium_loop(name: str, settings: dict[str, 
         assert info["verdict"] is not None
 
 
+def test_an_agent_acts_with_the_mask_and_rows_that_it_is_given() -> None:
+    agent = make_agent("grpo")
+    observation: Any = {"tokens": np.full((3, 6), 3, dtype=np.int32), "length": np.full(3, 2, dtype=np.int32)}
+    mask = np.zeros((3, agent.policy.vocab_size), dtype=np.int8)
+    mask[[0, 1, 2], [4, 9, 7]] = 1
+    action = agent.act(observation, action_mask=mask, rows=np.array([True, False, True]))
+    assert (action.tokens[0, 0], action.tokens[2, 0]) == (4, 7)
+    assert action.counts.tolist() == [1, 0, 1]
+
+
 # Groups
 
 

@@ -273,6 +273,25 @@ def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:
     np.testing.assert_allclose(all_weights(resumed).detach(), expected, rtol=0, atol=1e-6)
 
 
+def test_a_checkpoint_of_the_cpu_goes_on_on_the_device(tmp_path: Path) -> None:
+    pytest.importorskip("peft")
+    batch = played_trajectories()
+
+    def adapted(device: str) -> Any:
+        return make_agent("grpo/kl", CausalLMPolicy(add_lora(tiny_policy().model.to(device), rank=2)))
+
+    agent = adapted("cpu")
+    agent.update(batch)
+    agent.save(tmp_path / "saved")
+    agent.update(batch)
+    with simulated_device():
+        resumed = adapted("cuda")
+        resumed.load(tmp_path / "saved")
+        resumed.update(batch)
+        actual = all_weights(resumed).detach().cpu()
+    np.testing.assert_allclose(actual, all_weights(agent).detach(), rtol=0, atol=1e-6)
+
+
 def test_the_states_of_generators_are_kept() -> None:
     with simulated_device():
         torch.cuda.set_rng_state(torch.arange(16, dtype=torch.uint8))

@@ -202,6 +202,11 @@ def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
     assert summaries[4]["metadata"]["problem_id"] == "a\x00b\nc"
 
 
+def test_a_missing_sample_leaves_its_epoch_out(tmp_path: Path) -> None:
+    log = logged(run_of(tmp_path / "run", [row(0, 2), row(0, 5)]))
+    assert [summary["epoch"] for summary in log["summaries.json"]] == [3, 6]
+
+
 def test_summaries_cut_long_texts(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [row(prompt="q" * 5000, detail={"log": ["w" * 5000]})])
     (summary,) = logged(run)["summaries.json"]

@@ -169,6 +169,20 @@ def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) 
     )
 
 
+def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    tokens = torch.randint(VOCAB, (4, 9), generator=torch.Generator().manual_seed(0))
+    whole = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2)
+    monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
+    for with_states in (False, True):
+        chunked = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2, with_states=with_states)
+        assert chunked.logprobs.dtype is chunked.entropy.dtype is torch.float32
+        # Logits of up to 0.5 come in steps of 2^-9; another order of sums moves one by a step or two, and an entropy by the
+        # spread of log-probabilities, 0.2, times that. In bfloat16 an entropy of log(16) would be off by up to 2^-7.
+        assert float((chunked.logprobs - whole.logprobs).detach().abs().max()) < 2 * 2**-8
+        assert float((chunked.entropy - whole.entropy).detach().abs().max()) < 2**-9
+
+
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass(epochs: int) -> None:
     model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)

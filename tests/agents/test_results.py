@@ -472,6 +472,23 @@ def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> Non
     assert "b is better than a" in printed
 
 
+@pytest.mark.parametrize("options", [[], ["--pass-at", "1"]])
+def test_the_table_fits_80_columns_and_cuts_nothing(
+    options: list[str], tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
+    run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
+    run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
+    _, output, _ = rlvr("compare", *(str(tmp_path / name) for name in names), *options)
+    table = output.partition(": means over" if options else "means over")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in table
+    for name in names:
+        pieces = [line.split()[0] for line in table.splitlines() if line.strip()]
+        assert any(name in "".join(pieces[start : start + 2]) for start in range(len(pieces)))
+
+
 def test_runs_are_compared_by_pass_at_k_and_all_p_values_are_adjusted_together(tmp_path: Path) -> None:
     first = run_of(tmp_path / "a", [[0.0, 1.0, 0.0], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0], [0.0, None, 1.0]])
     second = run_of(tmp_path / "b", [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0], [1.0, 1.0, 1.0]])

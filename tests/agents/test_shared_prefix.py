@@ -297,6 +297,21 @@ def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | Non
     assert not sharing.read(nothing).shared
 
 
+def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
+    """The model keeps the attention function that knows layouts; without one it does what it did."""
+    policy = CausalLMPolicy(model("llama"))
+    observation = {
+        "tokens": np.tile(np.arange(12, dtype=np.int32) % VOCAB, (3, 1)),
+        "length": np.array([12, 5, 9], dtype=np.int32),
+    }
+    before = policy.act(observation)
+    outputs_and_gradient(policy, make_batch(groups()))
+    fresh = CausalLMPolicy(policy.model)
+    after = fresh.act(observation)
+    assert after.logprobs.tolist() == before.logprobs.tolist()
+    assert after.tokens.tolist() == before.tokens.tolist()
+
+
 # The output layer
 
 

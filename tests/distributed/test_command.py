@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import socket
 import subprocess
 import sys
@@ -32,6 +33,15 @@ def test_a_run_that_stopped_goes_on_bit_equal_on_as_many_ranks(ranks: Forks, who
     assert "continuing after step 2" in done.stdout
     assert weights(folder, 4) == weights(whole, 4)
     assert rows(folder) == rows(whole)
+
+
+def test_two_trainers_in_one_folder_are_refused(ranks: Forks, whole: Path) -> None:
+    with (whole / ".lock").open("a+") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        done = train(ranks, whole, "--steps", "6", "--resume")
+    assert done.returncode == 2
+    assert len(errors(done.stderr)) == 1
+    assert "is in use by" in done.stderr
 
 
 def test_ranks_with_different_options_are_refused_and_the_difference_named(ranks: Forks, tmp_path: Path) -> None:

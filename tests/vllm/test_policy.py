@@ -267,6 +267,26 @@ def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
 
 
+def test_an_engine_that_says_what_it_kept_is_greedy_too() -> None:
+    policy, env = learner(top_k=3), world(4)
+    trajectories = rollout(env, on_torch(policy, env, says_kept=True).at_temperature(0.0), EPISODES)
+    expected = rollout(env, policy.at_temperature(0.0), EPISODES)
+    for mine, theirs in zip(trajectories, expected, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+        assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
+        assert mine.action_masks is None
+
+
+def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_keeps_all() -> None:
+    policy, env = learner(), world(4)
+    sampler = on_torch(policy, env, says_kept=True, engine_args={"return_sampling_mask": True})
+    sampler.sync()
+    for trajectory in rollout(env, sampler, EPISODES):
+        assert trajectory.action_masks is None
+        own = slice(trajectory.prompt_length, None)
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
+
+
 @pytest.mark.parametrize(("characters", "named"), [(FEW, 3), (MOST, 5)])
 def test_more_names_of_tokens_than_a_worker_takes_are_refused_before_it_dies_of_them(
     characters: str, named: int
@@ -499,6 +519,16 @@ def test_a_server_may_have_been_left_asleep() -> None:
         sampler = on_torch(policy, env, sleep=sleep, server="http://localhost:1")
         sampler.sync()
         assert sampler.engine.reported == calls
+
+
+def test_an_engine_that_is_awake_gets_new_weights_without_being_woken() -> None:
+    policy, env = learner(), world(1)
+    sampler = on_torch(policy, env, sleep=True)
+    with sampler.sampling():
+        shift(policy, 0.1)
+        sampler.engine.reported.clear()
+        sampler.sync()
+        assert sampler.engine.reported == ["load", "reset"]
 
 
 # Agents
