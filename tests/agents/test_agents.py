@@ -23,10 +23,8 @@ from agents import (
     AgentConfig,
     Batch,
     CausalLMPolicy,
-    Correction,
     CriticConfig,
     DrGRPOConfig,
-    Episode,
     GDPOConfig,
     GRPOConfig,
     LearnerConfig,
@@ -37,7 +35,6 @@ from agents import (
     PPOConfig,
     ReinforceConfig,
     ReinforcePlusPlusConfig,
-    ReMax,
     ReMaxConfig,
     RLOOConfig,
     Trajectory,
@@ -796,9 +793,3 @@ def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil:
     kept = latest_checkpoint(tmp_path / "run")
     assert kept is not None
     assert kept.name == "step-000002"
-
-
-def test_choices_may_be_given_as_text_or_as_members() -> None:
-    assert GRPOConfig(importance_correction="token-mask").importance_correction is Correction.TOKEN_MASK  # type: ignore[arg-type]
-    assert ReMax.name == "remax"
-    assert Episode(1, 2, 3).group == 2

@@ -24,9 +24,10 @@ from agents.learn.carried import (
 )
 from agents.registry import agent_classes
 from agents.rollouts.loop import PartialEpisode, play_on
-from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world
+from tests.agents.test_lag import repeatable
 from tests.agents.trajectories import trajectory
 from tests.distributed.threads import on_ranks
 from verifiers import CheckpointError, InvalidArgumentError
@@ -238,10 +239,6 @@ def recorder(env: Any, policy: Any = None, **changes: Any) -> Recorded:
     agent.batches = []
     agent.weights = [{name: weight.clone() for name, weight in agent.policy.model.state_dict().items()}]
     return agent
-
-
-def repeatable(metrics: Any) -> dict[str, float]:
-    return {name: value for name, value in timeless(metrics).items() if name != "sampling/hidden"}
 
 
 @FLOAT64

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -23,7 +22,7 @@ from agents.learn.source import OnDemand
 from agents.registry import agent_classes
 from agents.runs.run import step_checkpoints
 from agents.types import Action
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, sort_env, timeless
 from verifiers import CheckpointError, InvalidArgumentError, Problem, VerifierFailureError
 
 ON_POLICY = ("npg", "trpo", "opo")
@@ -47,13 +46,6 @@ def learned(case: str, steps: int, **settings: Any) -> tuple[Agent, list[dict[st
 def repeatable(metrics: Any) -> dict[str, float]:
     """Metrics without what is timed."""
     return {name: value for name, value in timeless(metrics).items() if name != "sampling/hidden"}
-
-
-def env_with(verifier: Any) -> Any:
-    """As `sort_env`, with another verifier."""
-    return gymnasium.make_vec(
-        "rlvr/Sort-v0", num_envs=6, tokenizer="char", max_new_tokens=4, copy=False, verifier=verifier
-    )
 
 
 def sampling_threads() -> list[threading.Thread]:

@@ -27,8 +27,9 @@ from agents.rollouts.problem_samplers import (
     UniformSampler,
     make_problem_sampler,
 )
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, timeless
-from tests.agents.test_lag import agent_for, env_with
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, timeless
+from tests.agents.test_lag import agent_for
+from tests.commands import Command
 from tests.distributed.threads import on_ranks
 from verifiers import InvalidArgumentError, Problem
 
@@ -340,15 +341,11 @@ class Echo(TaskEnv):
 
 
 def test_the_commands_take_mixtures_and_list_what_was_not_solved(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.commands.main import main
-
     def run(*words: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        captured = capsys.readouterr()
-        return captured.out if not ended.value.code else " ".join(captured.err.split())
+        code, output, errors = rlvr(*words)
+        return errors if code else output
 
     monkeypatch.chdir(tmp_path)
     Path("own_envs.py").write_text(OWN)

@@ -22,8 +22,8 @@ from agents import (
     agent_classes,
     tabular_classes,
 )
-from agents.commands.main import main
 from agents.tables.thompson import ThompsonConfig
+from tests.commands import Command
 from verifiers import CheckpointError, InvalidArgumentError, UnknownNameError
 
 BANDITS = ("epsilon-greedy", "gradient-bandit", "ucb1", "thompson", "linucb")
@@ -36,14 +36,6 @@ def bandit(**options: Any) -> gymnasium.Env[Any, Any]:
 def make(name: str, env: gymnasium.Env[Any, Any], **settings: Any) -> TabularAgent:
     cls, config = tabular_classes(name)
     return cls(env, config(**settings))
-
-
-def run(*line: str) -> int:
-    """Run a command; its exit code."""
-    with pytest.raises(SystemExit) as ended:
-        main(line)
-    assert isinstance(ended.value.code, int)
-    return ended.value.code
 
 
 def metrics_of(agent: TabularAgent, env: gymnasium.Env[Any, Any], steps: int, **options: Any) -> list[dict[str, float]]:
@@ -181,7 +173,7 @@ def test_a_run_keeps_metrics_and_checkpoints(tmp_path: Path) -> None:
 
 
 def test_the_command_trains_and_resumes_without_a_model(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "agents.commands.training.plot", lambda *_, **__: []
@@ -197,23 +189,24 @@ def test_the_command_trains_and_resumes_without_a_model(
         str(tmp_path / "run"),
         "--loggers",
     ]
-    assert run(*line, "--steps", "3", "--resume") == 0  # no run is there yet
-    said = capsys.readouterr().out
+    code, said, _ = rlvr(*line, "--steps", "3", "--resume")  # no run is there yet
+    assert code == 0
     assert "3 steps done" in said
     assert "continuing" not in said
-    assert run(*line, "--steps", "5", "--resume") == 0
-    assert "continuing after step 3" in capsys.readouterr().out
+    code, said, _ = rlvr(*line, "--steps", "5", "--resume")
+    assert (code, "continuing after step 3" in said) == (0, True)
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert config["environment"]["states"] == 3
-    assert run(*line, "--steps", "6", "--resume", "--seed", "3") == 2
-    assert "was started with other settings: config.seed was 0 and is now 3" in capsys.readouterr().err
+    code, _, errors = rlvr(*line, "--steps", "6", "--resume", "--seed", "3")
+    assert (code, "was started with other settings: config.seed was 0 and is now 3" in errors) == (2, True)
     other = ["train", "epsilon-greedy", *line[2:], "--steps", "6", "--resume"]
-    assert run(*other) == 2
-    assert "was started with agent 'ucb1', and not 'epsilon-greedy': resume it with that one" in capsys.readouterr().err
+    code, _, errors = rlvr(*other)
+    assert code == 2
+    assert "was started with agent 'ucb1', and not 'epsilon-greedy': resume it with that one" in errors
     other[3] = "ContextualBandit"
     other[1] = "ucb1"
-    assert run(*other) == 2
-    assert "was started with env 'Bandit', and not 'ContextualBandit'" in capsys.readouterr().err
+    code, _, errors = rlvr(*other)
+    assert (code, "was started with env 'Bandit', and not 'ContextualBandit'" in errors) == (2, True)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +222,9 @@ def test_the_command_trains_and_resumes_without_a_model(
         (["q-learning", "--env", "Bandit", "--env-args", "pulls=9", "max_steps=3"], "max_steps must be at least 9"),
     ],
 )
-def test_the_command_names_what_is_wrong(
-    line: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run("train", *line, "--run-folder", str(tmp_path / "run"), "--loggers") == 2
-    assert said in " ".join(capsys.readouterr().err.split())
+def test_the_command_names_what_is_wrong(line: list[str], said: str, tmp_path: Path, rlvr: Command) -> None:
+    code, _, errors = rlvr("train", *line, "--run-folder", tmp_path / "run", "--loggers")
+    assert (code, said in errors) == (2, True)
 
 
 @pytest.mark.parametrize("numbers", [{"steps": -1}, {"steps": 2.5}, {"steps": 1, "tokens": -3}])
