@@ -138,22 +138,6 @@ def widened(batch: Batch, columns: int) -> Batch:
     )
 
 
-def test_a_stop_token_that_is_also_padding_is_learned_from_and_padding_is_not() -> None:
-    """The character tokenizer's stop token is 0, the number that batches are padded with."""
-    env = sort_env("grpo")
-    assert env.unwrapped.tokenizer.eos_token == 0
-    agent = make_agent("grpo", playing_policy(env), problems_per_step=20)
-    trajectories, _ = agent.collect(env, 0)
-    ended = [one.terminated for one in trajectories]
-    assert 0 < sum(ended) < len(ended)
-    batch = make_batch(trajectories)
-    last = (batch.lengths - 1)[:, None]
-    assert batch.loss_mask.gather(1, last).all()
-    assert (batch.tokens.gather(1, last)[torch.tensor(ended)] == 0).all()
-    assert batch.loss_mask.sum(1).tolist() == [len(one.tokens) - one.prompt_length for one in trajectories]
-    assert agent.update(trajectories)["tokens"] == int(batch.loss_mask.sum())
-
-
 @FLOAT64
 @EVERY_CASE
 def test_on_its_own_samples_every_ratio_is_1(case: str) -> None:
@@ -310,16 +294,6 @@ def test_generated_tokens_are_counted_that_are_not_learned_from() -> None:
     assert again.tokens == sampled + sum(int(one.policy_mask.sum()) for one in greedy)
 
 
-def test_remax_compares_with_the_greedy_completion_of_the_same_problem() -> None:
-    env = sort_env("remax")
-    agent = make_agent("remax", playing_policy(env), group_size=2)
-    trajectories, rounds = agent.collect(env, 0)
-    once = agent.sampling.episodes(env, 0)[::2]
-    greedy = {one.problem_id: one.score for one in rollout(env, agent.policy.at_temperature(0.0), once)}
-    assert rounds == 1
-    assert [one.baseline for one in trajectories] == [greedy[one.problem_id] for one in trajectories]
-
-
 def test_remax_learns_nothing_from_a_problem_on_whose_greedy_completion_the_verifier_broke() -> None:
     agent = make_agent("remax")
     batch = make_batch([scored(1.0, baseline=math.nan), scored(1.0, baseline=0.25)])
@@ -418,13 +392,6 @@ def test_an_agent_that_overrides_collect_is_told_what_learn_calls() -> None:
             type("Former", bases, {"collect": collect} if len(bases) == 1 else {})
 
 
-def test_update_by_hand_counts_the_step() -> None:
-    agent = make_agent("ppo", minibatches=2)
-    rows = some_batch(agent.policy)
-    agent.update(rows)
-    assert (agent.steps, agent.learner.steps) == (1, 2)
-
-
 @pytest.mark.parametrize(
     ("name", "settings"),
     [("GridWorld", {"n": 2, "max_new_tokens": 30}), ("Addition", {"tokenizer": "char", "max_new_tokens": 5})],
@@ -475,12 +442,6 @@ def test_groups_that_can_not_be_compared_are_refused_before_any_pass(
         agent.update(rows)
     assert agent.steps == 0
     assert torch.equal(all_weights(agent), before)
-
-
-def test_an_agent_that_compares_no_groups_takes_any() -> None:
-    agent = make_agent("reinforce")
-    agent.update([scored(float(group), length=4, group=group) for group in (0, 1, 1)])
-    assert agent.steps == 1
 
 
 class Penalised(BestOfGroup):

@@ -68,19 +68,6 @@ def test_a_value_belongs_to_the_prefix_before_its_token_and_the_last_to_the_whol
         assert float(last[row]) == pytest.approx(prefixes[-1], abs=tolerance(100))
 
 
-def test_values_begin_at_0() -> None:
-    policy = tiny_policy()
-    for kind in KINDS:
-        values, last = state_values(
-            policy,
-            make_agent("a2c", policy, critic=CriticConfig(kind)).models.critic,
-            make_batch(some_batch(policy)),
-            4,
-        )  # type: ignore[arg-type]
-        assert not values.any()
-        assert not last.any()
-
-
 def test_a_head_needs_the_policys_states() -> None:
     with pytest.raises(InvalidArgumentError, match="with_states=True"):
         make_critic(tiny_policy(), CriticConfig("head")).values(make_batch(some_batch(tiny_policy())), None)

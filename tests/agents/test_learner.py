@@ -399,26 +399,6 @@ def test_a_greedy_policy_cannot_learn() -> None:
         Learner(tiny_policy(0.0), LearnerConfig())
 
 
-def test_gradients_of_one_step_do_not_leak_into_the_next() -> None:
-    batch = make_batch(some_trajectories())
-    advantages = some_advantages(batch)
-    policy = tiny_policy()
-    learner = Learner(policy, LearnerConfig(learning_rate=1e-30, max_grad_norm=UNCLIPPED))
-    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-    once = gradients(policy)
-    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-    assert largest_difference(gradients(policy), once) == 0
-
-
-def test_each_step_counts_and_makes_a_new_version() -> None:
-    policy = tiny_policy()
-    learner = Learner(policy, LearnerConfig())
-    batch = make_batch(some_trajectories(3))
-    for number in range(1, 4):
-        learner.step(batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-        assert (learner.steps, policy.version) == (number, number)
-
-
 # Errors on the way
 
 

@@ -188,13 +188,16 @@ def test_one_observation_without_a_batch_axis_gives_one_row() -> None:
     np.testing.assert_array_equal(action.tokens, sampler.act(observation).tokens[0])
 
 
-def test_greedy_tokens_are_the_learners_and_have_no_log_probability() -> None:
-    policy, env = learner(), world(4)
-    trajectories = rollout(env, on_torch(policy, env).at_temperature(0.0), EPISODES)
+@pytest.mark.parametrize("limits", [{}, {"top_k": 3}], ids=str)
+def test_greedy_tokens_are_the_learners_and_have_no_log_probability(limits: dict[str, Any]) -> None:
+    """Of an engine that says what it kept, too."""
+    policy, env = learner(**limits), world(4)
+    trajectories = rollout(env, on_torch(policy, env, says_kept=bool(limits)).at_temperature(0.0), EPISODES)
     expected = rollout(env, policy.at_temperature(0.0), EPISODES)
     for mine, theirs in zip(trajectories, expected, strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
         assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
+        assert mine.action_masks is None
 
 
 # Legal tokens
@@ -265,16 +268,6 @@ def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
             assert (kept.sum(axis=1) == 3).all()
         assert kept[np.arange(len(kept)), trajectory.tokens[own]].all()
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
-
-
-def test_an_engine_that_says_what_it_kept_is_greedy_too() -> None:
-    policy, env = learner(top_k=3), world(4)
-    trajectories = rollout(env, on_torch(policy, env, says_kept=True).at_temperature(0.0), EPISODES)
-    expected = rollout(env, policy.at_temperature(0.0), EPISODES)
-    for mine, theirs in zip(trajectories, expected, strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-        assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
-        assert mine.action_masks is None
 
 
 def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_keeps_all() -> None:
