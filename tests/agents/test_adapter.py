@@ -169,20 +169,6 @@ def test_problems_of_a_third_party_environment_are_chosen_where_it_has_them() ->
     assert len(set(wanted)) == 4
 
 
-def test_the_reward_that_step_returns_is_what_counts() -> None:
-    def env() -> Any:
-        return gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=3, n=2)
-
-    policy = playing_policy(env())
-    episodes = [Episode(0, n, n) for n in range(8)]
-    plain = rollout(env(), policy, episodes)
-    tenfold = rollout(TransformReward(env(), lambda reward: 10 * reward), policy, episodes)
-    assert any(one.score > 0 for one in plain)
-    for one, other in zip(plain, tenfold, strict=True):
-        assert other.tokens.tolist() == one.tokens.tolist()
-        assert other.rewards.tolist() == pytest.approx((10 * one.rewards).tolist())
-
-
 @pytest.mark.parametrize("wrapped", [False, True])
 def test_a_wrapper_that_hides_wait_is_looked_at_again(wrapped: bool) -> None:
     """The verdicts come in the background; the wrapper's reward still counts."""

@@ -16,7 +16,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from agents import (
-    A2C,
     A2CConfig,
     ActorCriticConfig,
     Agent,
@@ -216,21 +215,6 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
     agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
     agent.learn(env, steps=steps)
     assert agent.evaluate(env, problems=20, greedy=True).score > 4
-
-
-def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
-    def make() -> A2C:
-        return A2C(MLPPolicy.for_env(env), A2CConfig.for_control())
-
-    env = signs()
-    whole, first, second = make(), make(), make()
-    whole.learn(env, steps=3)
-    first.learn(env, steps=2)
-    first.save(tmp_path / "saved")
-    second.load(tmp_path / "saved")
-    second.learn(env, steps=3)
-    for weight, other in zip(whole.policy.parameters(), second.policy.parameters(), strict=True):
-        assert torch.equal(weight, other)
 
 
 # The command
