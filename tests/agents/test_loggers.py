@@ -7,6 +7,7 @@ import math
 import sys
 import types
 from collections.abc import Mapping
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,7 @@ class Service:
         self.rows: list[tuple[int, dict[str, float]]] = []
         self.finished = 0
         module = types.ModuleType(name)
+        module.__spec__ = ModuleSpec(name, None)  # libraries ask for it to see whether the service is installed
         module.init = self.init  # type: ignore[attr-defined]
         module.Settings = dict  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, name, module)
