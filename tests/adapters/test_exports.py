@@ -188,6 +188,7 @@ def test_the_trl_script_names_the_environment(tmp_path: Path) -> None:
     rows, reward = trl.environment("rlvr/Addition-v0", "test", limit=3, digits=1)
     answers = [str(environment_class("Addition").task.load(split="test", digits=1)[i].reference) for i in range(3)]
     assert reward(prompts=rows["prompt"], completions=answers, problem=rows["problem"]) == [1.0, 1.0, 1.0]
+    assert reward.__name__ == "Addition"
 
 
 @pytest.mark.parametrize(

@@ -61,17 +61,6 @@ def trained(folder: Path, functions: Any, rows: Any) -> Any:
     return trainer
 
 
-def test_two_steps_on_an_environment(tmp_path: Path) -> None:
-    rows, reward = adapter.environment("Addition", "train", size=8)
-    trainer = trained(tmp_path, reward, rows)
-    assert trainer.state.global_step == 2
-    history = [entry for entry in trainer.state.log_history if "reward" in entry]
-    assert len(history) == 2
-    for entry in history:
-        assert entry["rewards/Addition/mean"] == entry["reward"]
-        assert entry["verifier_errors/Addition"] == 0.0
-
-
 def test_what_can_not_be_judged_has_no_advantage_and_is_in_no_mean(tmp_path: Path) -> None:
     """The verifier breaks on every second completion, and scores the others by turns 0 and 1."""
     calls = iter(range(100))

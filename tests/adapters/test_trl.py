@@ -9,7 +9,7 @@ import pytest
 
 from agents.adapters import trl
 from agents.adapters.problems import load_task
-from rlvr_envs import TaskEnv, TaskSpec, environment_class
+from rlvr_envs import TaskEnv, TaskSpec
 from tests.adapters.broken import exactly
 from verifiers import Message, Problem, UnknownArgumentError, from_function
 
@@ -99,17 +99,6 @@ def test_a_model_without_a_chat_template_is_asked_in_text(template: str | None) 
     task = load_task("Addition", "test", chat=template is not None, size=3)
     assert list(rows["prompt"]) == [task.messages(index) if template else task.text(index) for index in range(3)]
     assert reward(prompts=[""], completions=[str(task.problems[2].reference)], problem=[2]) == [1.0]
-
-
-def test_an_environment_brings_its_references() -> None:
-    pytest.importorskip("datasets")
-    rows, reward = trl.environment("Addition", "test", size=3)
-    problems = environment_class("Addition").task.load(split="test", size=3)
-    assert rows["problem"] == [0, 1, 2]
-    assert rows[1]["prompt"][0]["content"].startswith(f"What is {str(problems[1].prompt).removesuffix('=')}?")
-    assert reward.__name__ == "Addition"
-    given = [str(problems[index].reference) for index in (2, 0)] + ["none"]
-    assert reward(prompts=["", "", ""], completions=given, problem=[2, 0, 1]) == [1.0, 1.0, 0.0]
 
 
 class Logs(TaskEnv):

@@ -205,6 +205,11 @@ def varied(completion: str, problem: Problem) -> float:
 def sort_env(name: str) -> Any:
     """Sorting, with scores of which a policy with random weights gets some."""
     verifier: Any = ("weighted_sum", {"parts": {"digits": digits, "varied": varied}}) if name == "gdpo" else digits
+    return env_with(verifier)
+
+
+def env_with(verifier: Any) -> Any:
+    """As `sort_env`, with another verifier."""
     return gymnasium.make_vec(
         "rlvr/Sort-v0", num_envs=6, tokenizer="char", max_new_tokens=4, copy=False, verifier=verifier
     )

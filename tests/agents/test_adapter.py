@@ -23,7 +23,6 @@ from agents import (
     ReinforceConfig,
     ReMax,
     ReMaxConfig,
-    evaluate,
     rollout,
 )
 from agents.rollouts.loop import Episode
@@ -168,37 +167,6 @@ def test_problems_of_a_third_party_environment_are_chosen_where_it_has_them() ->
     wanted = [episode.problem for episode in agent.sampling.episodes(env, 0)]
     assert [int(one.tokens[0]) for one in played] == wanted
     assert len(set(wanted)) == 4
-
-
-def test_an_evaluation_of_a_third_party_environment_can_be_repeated() -> None:
-    class Drawn(DrawnPrompt):
-        """Its end is drawn, too."""
-
-        def step(self, action: Any) -> Any:
-            observation, reward, terminated, truncated, info = super().step(action)
-            return observation, reward + float(self.np_random.random()), terminated, truncated, info
-
-    results = [
-        evaluate(Chosen([Drawn] * rows, autoreset_mode=AutoresetMode.DISABLED), tiny_policy(), samples=3)
-        for rows in (2, 5)
-    ]
-    assert results[0].score == results[1].score
-    first = [one.tokens.tolist() for one in results[0].trajectories]
-    assert first == [one.tokens.tolist() for one in results[1].trajectories]
-
-
-def test_the_reward_that_step_returns_is_what_counts() -> None:
-    def env() -> Any:
-        return gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=3, n=2)
-
-    policy = playing_policy(env())
-    episodes = [Episode(0, n, n) for n in range(8)]
-    plain = rollout(env(), policy, episodes)
-    tenfold = rollout(TransformReward(env(), lambda reward: 10 * reward), policy, episodes)
-    assert any(one.score > 0 for one in plain)
-    for one, other in zip(plain, tenfold, strict=True):
-        assert other.tokens.tolist() == one.tokens.tolist()
-        assert other.rewards.tolist() == pytest.approx((10 * one.rewards).tolist())
 
 
 @pytest.mark.parametrize("wrapped", [False, True])

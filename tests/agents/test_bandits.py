@@ -180,14 +180,6 @@ def test_estimates_of_linucb_are_ridge_regression() -> None:
         assert agent.bounds(6)[arm] == pytest.approx(theta @ x + 1.3 * width, abs=1e-10)
 
 
-def test_without_features_linucb_knows_each_state_by_itself() -> None:
-    """One-hot features and a small penalty: the estimates are the means."""
-    agent = LinUCB(state_env(means=MEANS), LinUCBConfig(ridge=1e-12))
-    for arm, reward in ((0, 1.0), (0, 0.0), (1, 1.0), (2, 0.0)):
-        pulled(agent, arm, reward)
-    np.testing.assert_allclose(agent.coefficients()[:, 0], [0.5, 1.0, 0.0], atol=1e-9)
-
-
 def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
     """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3."""
     agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))

@@ -281,17 +281,9 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
         ("\udcff", 1, "is not TOML"),
         ('title = "T"\n', 2, "needs at least one environment"),
         ('title = "T"\nsampels = 3\n[[environments]]\nname = "Sort"\n', 2, "unknown key in its top level 'sampels'"),
-        ('title = "T"\n[[environments]]\nname = "Sort"\nsample = 3\n', 2, "Did you mean 'samples'?"),
         ('title = "T"\n[[environments]]\nproblems = 3\n', 2, "[[environments]] has no 'name'"),
         ('[[environments]]\nname = "Sort"\n', 2, "its top level has no 'title'"),
-        (
-            'title = "T"\n[[environments]]\nname = "Sort"\nsamples = 0\n',
-            2,
-            "samples must be at least 1, or None, got 0",
-        ),
-        ('title = "T"\n[[environments]]\nname = "Sort"\nsamples = "3"\n', 2, "samples must be"),
         ('title = "T"\nenvironments = "Sort"\n', 2, "environments are tables [[environments]]"),
-        ('title = "T"\n[[environments]]\nname = "Srot"\n', 2, "unknown environment"),
         ('title = "T"\n[[environments]]\nname = "Sort"\nsplit = "dev"\n', 2, "dev"),
         ('title = "T"\n' + '[[environments]]\nname = "Sort"\n' * 2, 2, "environments of the same name need different"),
         (
@@ -300,11 +292,9 @@ def test_the_suites_that_have_names_name_environments_that_exist() -> None:
             "the suite 'mine' asks for problems = 10 of MazeState, which has 1: ask for fewer",
         ),
         (SUITE.replace("agents", "agent", 1), 2, "unknown key in [train] 'agent'"),
-        (SUITE.replace('"rloo"', '"rlo"'), 2, "unknown agent 'rlo'"),
         (SUITE.replace("num-envs", "steps"), 2, "'steps' can't be among the options of [train]"),
         (SUITE.replace("num-envs", "num-env"), 2, "num-env"),
         (SUITE.replace("[0, 3]", "[0, 0]"), 2, "seeds must be a list that is not empty and repeats nothing"),
-        (SUITE.replace("[0, 3]", '["a"]'), 2, "seeds must be whole numbers"),
     ],
 )
 def test_a_suite_that_is_none_is_refused_in_one_line(

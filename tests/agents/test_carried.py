@@ -19,22 +19,18 @@ from agents import GRPO, AgentConfig, Episode, Trajectory, make_batch, rollout
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.carried import (
     CarriedGroup,
-    begin_groups,
-    carried_from_state,
     carried_metrics,
-    carried_state,
     fill_batch,
 )
-from agents.learn.lag import LaggedSampling
 from agents.registry import agent_classes
 from agents.rollouts.loop import PartialEpisode, play_on
-from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env, timeless
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world
-from tests.agents.test_lag import wait_until_sampled
+from tests.agents.test_lag import repeatable
 from tests.agents.trajectories import trajectory
 from tests.distributed.threads import on_ranks
-from verifiers import CheckpointError, InvalidArgumentError, VerifierFailureError
+from verifiers import CheckpointError, InvalidArgumentError
 
 # Interrupting
 
@@ -84,21 +80,6 @@ def test_an_episode_that_is_interrupted_is_the_one_that_is_not(
 ) -> None:
     """Over turns, replies, contexts and verdicts that come late, and also where the environment's states were lost."""
     check_interrupted(0, tokens, rows, late=late, deep=deep, lost=lost)
-
-
-@pytest.mark.long
-@FLOAT64
-@settings(max_examples=60, deadline=None)
-@given(
-    seed=st.integers(0, 2**16),
-    tokens=st.integers(1, 9),
-    rows=st.sampled_from([1, 2, 4, 8]),
-    late=st.booleans(),
-    deep=st.booleans(),
-    lost=st.booleans(),
-)
-def test_so_it_is_with_any_turns(seed: int, tokens: int, rows: int, late: bool, deep: bool, lost: bool) -> None:
-    check_interrupted(seed, tokens, rows, late=late, deep=deep, lost=lost)
 
 
 def check_interrupted(seed: int, tokens: int, rows: int, *, late: bool, deep: bool, lost: bool) -> None:
@@ -215,19 +196,6 @@ def test_batches_are_those_of_the_definition(data: st.DataObject) -> None:
     assert sorted([*seen, *left]) == list(range(8 * wanted + extra))
 
 
-def test_groups_begin_in_the_order_of_the_rounds() -> None:
-    def episodes(number: int) -> list[Episode]:
-        return [Episode(10 * number + group, group, 1) for group in range(3) for _ in range(2)]
-
-    first = begin_groups(episodes, 0, 3, 2, 0)
-    second = begin_groups(episodes, 1, 3, 2, 2)
-    assert [[one.problem for one in group.unfinished if isinstance(one, Episode)] for group in [*first, *second]] == [
-        [problem] * 2 for problem in (0, 1, 2, 10, 11, 12, 20, 21)
-    ]
-    assert numbers([*first, *second]) == list(range(8))
-    assert [group.begun for group in [*first, *second]] == [0] * 5 + [1] * 3
-
-
 # Learning
 
 
@@ -271,10 +239,6 @@ def recorder(env: Any, policy: Any = None, **changes: Any) -> Recorded:
     agent.batches = []
     agent.weights = [{name: weight.clone() for name, weight in agent.policy.model.state_dict().items()}]
     return agent
-
-
-def repeatable(metrics: Any) -> dict[str, float]:
-    return {name: value for name, value in timeless(metrics).items() if name != "sampling/hidden"}
 
 
 @FLOAT64
@@ -392,54 +356,6 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
     assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
-def test_groups_are_saved_with_all_they_have(tmp_path: Path) -> None:
-    first, _ = recorded(unequal_env(), steps=2)
-    groups = first.progress.carried
-    unbegun = CarriedGroup(7, tuple(first.sampling.episodes(unequal_env(), 9)[:3]))
-    torch.save(carried_state([*groups, unbegun]), tmp_path / "groups")
-    again = carried_from_state(torch.load(tmp_path / "groups", weights_only=True))
-    assert [group.begun for group in again] == [*(group.begun for group in groups), 7]
-    assert again[-1].members == unbegun.members
-    for group, other in zip(groups, again, strict=False):
-        for one, expected in zip(other.members, group.members, strict=True):
-            assert type(one) is type(expected)
-            mine, its = getattr(one, "played", one), getattr(expected, "played", expected)
-            assert_same([mine], [its], but=("verdict",))
-            assert (mine.verdict and mine.verdict.score) == (its.verdict and its.verdict.score)
-
-
-@pytest.mark.filterwarnings("ignore:the verifier broke")
-def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
-    """A batch sampled ahead after one on which the verifier broke has some of its episodes."""
-    broken = [False]
-
-    def flaky(completion: str, problem: Any) -> float:
-        if broken[0]:
-            raise ConnectionError("the judge is away")
-        return len(set(completion)) / 12
-
-    changes: dict[str, Any] = {"problems_per_step": 6, "carried_groups": 3, "lag": 2, "max_error_share": 0.1}
-    whole, _ = recorded(unequal_env(verifier=flaky), steps=5, **changes)
-    env = unequal_env(verifier=flaky)
-    agent = recorder(env, **changes)
-    assert isinstance(agent.source, LaggedSampling)
-    sample_next = agent.source._sample_next
-
-    def away(batch: Any, *rest: Any) -> bool:
-        broken[0] = batch is not None and batch.number == 2
-        return sample_next(batch, *rest)
-
-    agent.source._sample_next = away  # type: ignore[method-assign]
-    with pytest.raises(VerifierFailureError, match="the judge is away"):
-        agent.learn(env, steps=5, callbacks=[lambda *_: wait_until_sampled(agent)])
-    assert agent.steps == 2
-    agent.source._sample_next = sample_next  # type: ignore[method-assign]
-    broken[0] = False
-    agent.learn(env, steps=5)
-    assert not any(one.errored for batch in agent.batches for one in batch)
-    assert torch.equal(all_weights(agent), all_weights(whole))
-
-
 # What is refused
 
 
@@ -447,8 +363,6 @@ def test_a_verifier_that_is_mended_judges_again_also_what_was_carried() -> None:
     ("name", "settings", "message"),
     [
         ("grpo", {"carried_groups": 5}, "carried_groups must be from 0 to problems_per_step=4, so that .* got 5"),
-        ("grpo", {"carried_groups": 1, "segment_tokens": 0}, "segment_tokens must be at least 1, got 0"),
-        ("grpo", {"carried_groups": 1, "max_carried_steps": 0}, "max_carried_steps must be at least 1, got 0"),
         ("grpo", {"segment_tokens": 8}, "segment_tokens=8 has no effect, since no groups are carried over updates"),
         ("remax", {"carried_groups": 1}, "ReMax plays a step in a way of its own: leave `carried_groups` out"),
         ("dapo", {"carried_groups": 1}, "DAPO plays a step in a way of its own"),

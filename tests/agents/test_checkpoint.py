@@ -18,19 +18,6 @@ from tests.agents.agent_cases import all_weights, make_agent, playing_policy, so
 from verifiers import InvalidArgumentError
 
 
-def test_saving_again_replaces_what_was_saved(tmp_path: Path) -> None:
-    agent = make_agent("grpo")
-    agent.save(str(tmp_path / "saved"))
-    agent.update(some_batch(agent.policy))
-    agent.save(str(tmp_path / "saved"))
-    other = make_agent("grpo")
-    assert not torch.equal(all_weights(other), all_weights(agent))
-    other.load(str(tmp_path / "saved"))
-    assert torch.equal(all_weights(other), all_weights(agent))
-    assert other.steps == 1
-    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
-
-
 def test_a_failure_while_saving_leaves_the_earlier_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = make_agent("grpo")
     agent.save(tmp_path / "saved")
@@ -46,9 +33,10 @@ def test_a_failure_while_saving_leaves_the_earlier_checkpoint(tmp_path: Path, mo
     other = make_agent("grpo")
     other.load(tmp_path / "saved")
     assert other.steps == 0
-    agent.save(tmp_path / "saved")
-    other.load(tmp_path / "saved")
+    agent.save(str(tmp_path / "saved"))
+    other.load(str(tmp_path / "saved"))
     assert other.steps == 1
+    assert torch.equal(all_weights(other), all_weights(agent))
 
 
 @pytest.mark.parametrize("most_bytes", [10_000, 600_000])

@@ -124,15 +124,6 @@ def test_gold_answers_pass(name: str, local_data: Path, rlvr: Command) -> None:
     assert "gold completion" in output
 
 
-@pytest.mark.parametrize(
-    "name", ["Addition", "Countdown", "Sort", "Reverse", "LinearEquation", "Polynomial", "Function"]
-)
-def test_generated_gold_answers_pass(name: str, rlvr: Command) -> None:
-    code, output, _ = rlvr("check-dataset", name, "--limit", "20")
-    assert code == 0, output
-    assert output.count("20 of 20 gold completions pass") == 2
-
-
 def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command) -> None:
     rows = [{"question": "1+1", "answer": "2", "gold": "2"}, {"question": "1+2", "answer": "3", "gold": "4"}]
     path = tmp_path / "data.jsonl"
@@ -251,19 +242,10 @@ def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
     ("arguments", "message"),
     [
         ("envs GSMK", "Did you mean 'GSM8K'?"),
-        ("train grpo --env Additon", "Did you mean 'Addition'?"),
-        ("train grpo --env Addition --split tran", "unknown split 'tran'. Did you mean 'train'?"),
         ("train grpo --env Addition --env-args digits", "name=value, such as digits=3, got 'digits'"),
-        ("train grpo --env Addition --env-args digit=2", "Did you mean 'digits'?"),
-        ("train grpo --env Addition --steps -3", "steps must be at least 1, got -3"),
-        ("train grpo --env Addition --env-args max_new_tokens=abc", "max_new_tokens must be a whole number or None,"),
         ("train grpo --env Addition --env-args copy=True", "['copy'] can't be environment arguments"),
         ("check-dataset Addition --args foo=1", "unknown data argument 'foo'"),
-        ("check-dataset Addition --limit -5", "limit must be at least 1, or None, got -5"),
         ("verify 1 1 --args foo=1", "unexpected keyword argument 'foo'"),
-        ("eval --env Addition --model /nowhere", "could be loaded from '/nowhere'"),
-        ("verify 1 1 --verifier maths", "unknown verifier 'maths'. Did you mean 'math'?"),
-        ("check-dataset Sort --split dev", "unknown split 'dev'"),
     ],
 )
 def test_bad_input_says_what_was_expected(arguments: str, message: str, rlvr: Command) -> None:
@@ -398,28 +380,6 @@ def test_the_policys_settings_are_options(
         config = json.loads((folder / "config.json").read_text())
         assert {name: getattr(policies[number].config, name) for name in asked} == asked
         assert {name: config[name] for name in asked} == asked
-
-
-def test_a_supervised_run_that_is_interrupted_leaves_what_it_learned(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
-) -> None:
-    step, steps = Learner.step, itertools.count(1)
-
-    def stopped_at_the_third(self: Learner, *args: Any, **kwargs: Any) -> dict[str, float]:
-        metrics = step(self, *args, **kwargs)
-        if next(steps) == 3:
-            signal.raise_signal(signal.SIGINT)  # which waits for the end of the step
-        return metrics
-
-    monkeypatch.setattr(Learner, "step", stopped_at_the_third)
-    out = tmp_path / "model"
-    start = ("--env", "Reverse", "--env-args", "tokenizer=char", "--batch-size", "8", "--steps", "9")
-    code, output, errors = rlvr("sft", *start, "--out", str(out))
-    assert code == 130
-    assert "interrupted" in errors
-    assert "stopped after 3 of 9 steps" in output
-    assert rlvr("sft", *start, "--out", str(tmp_path / "same"), "--steps", "3")[0] == 0
-    assert equal_models(out, tmp_path / "same")
 
 
 def equal_models(*folders: Path) -> bool:
@@ -589,7 +549,6 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
     ("arguments", "message"),
     [
         ("train grpo --env own_things:NUMBER", "'own_things:NUMBER' is 3; expected a class of environments"),
-        ("train grpo --env own_things:Ech", "'Ech'. Did you mean 'Echo'?"),
         ("train grpo --env not_there:Env", "there is no module 'not_there'"),
         ("envs own_things:Twos", "expected a subclass of rlvr_envs.TaskEnv"),
         ("sft --env own_things:Twos --out m", "own_things:Twos has no data set of gold completions"),
@@ -597,7 +556,6 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
         ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
         ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
         ("audit-verifier --dataset Addition", "no verifier to audit"),
-        ("train grpo --env own_things:Echo --split Train", "unknown split 'Train'. Did you mean 'train'?"),
         ("check-dataset own_things:Echo --split dev", "unknown split 'dev'. Known: test, train."),
         ("verify x 4 --verifier own_things:nothing", "of a tuple, return the score)\n"),
         ("train grpo --env own_things:Louder", "Louder overrides step, which its vector environment does not"),
@@ -614,29 +572,6 @@ def test_what_is_wrong_with_ones_own_is_said_in_one_line(
     assert code == 2
     assert message in f"{said}\n"
     assert "Traceback" not in said
-
-
-def test_the_layout_of_a_data_set_is_given_as_in_gym_make(tmp_path: Path, rlvr: Command) -> None:
-    def row(source: str, question: str, answer: str) -> dict[str, object]:
-        return {
-            "data_source": source,
-            "prompt": [{"role": "user", "content": question}],
-            "reward_model": {"ground_truth": answer},
-        }
-
-    path = tmp_path / "rows.jsonl"
-    rows = [row("mine/x", "What is the capital of Peru?", "Lima"), row("math", "1 + 1?", "2")]
-    path.write_text("\n".join(map(json.dumps, rows)))
-    check = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}")
-    code, output, _ = rlvr(*check, "layout=verl", "verifiers={'mine/*': 'exact'}")
-    assert (code, output) == (0, "train: 2 of 2 gold completions pass\n")
-    code, _, error = rlvr(*check, "layout=verl")
-    assert code != 0
-    assert "no verifier is known for the data_source 'mine/x'" in error
-    columns = "columns={'prompt': 'prompt.0.content', 'reference': 'reward_model.answer'}"
-    code, _, error = rlvr(*check, columns)
-    assert code != 0
-    assert f"{path}, line 1: no 'reward_model.answer': 'reward_model' holds the keys 'ground_truth'" in error
 
 
 def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(tmp_path: Path, rlvr: Command) -> None:

@@ -6,7 +6,6 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from agents import CausalLMPolicy, PolicyConfig, evaluate, tiny_model
@@ -184,16 +183,3 @@ def test_few_clusters_are_said_to_be_few() -> None:
     assert not score_interval(scores).approximate
     assert score_interval(scores, clusters).approximate
     assert mean_interval(scores, ["one"] * 100).approximate
-
-
-def test_intervals_of_repeated_problems_cover_the_truth_where_naive_ones_do_not() -> None:
-    """Thirty problems that are each asked eight times, of which each is known or not."""
-    rng, clusters = np.random.default_rng(0), np.repeat(np.arange(30), 8).tolist()
-    hits = {"clustered": 0, "naive": 0}
-    for _ in range(400):
-        shares = np.repeat(rng.binomial(1, 0.6, 30), 8).astype(float)
-        for name, together in (("clustered", clusters), ("naive", None)):
-            interval = share_interval(shares, together)
-            hits[name] += interval.low <= 0.6 <= interval.high
-    assert hits["clustered"] / 400 > 0.9
-    assert hits["naive"] / 400 < 0.7

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 import torch
 from gymnasium.vector import VectorWrapper
-from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -143,14 +142,6 @@ EPISODES = [Episode(index % 5, index, 100 + index) for index in range(6)]
     ("seed", "rows", "late", "deep"), [(0, 1, False, False), (1, 4, True, False), (2, 4, False, True)]
 )
 def test_what_was_sampled_is_what_its_own_context_alone_predicts(seed: int, rows: int, late: bool, deep: bool) -> None:
-    check_sampled(seed, rows, late=late, deep=deep)
-
-
-@pytest.mark.long
-@FLOAT64
-@settings(max_examples=60, deadline=None)
-@given(seed=st.integers(0, 2**16), rows=st.sampled_from([1, 2, 4, 8]), late=st.booleans(), deep=st.booleans())
-def test_with_any_cuts(seed: int, rows: int, late: bool, deep: bool) -> None:
     check_sampled(seed, rows, late=late, deep=deep)
 
 
@@ -344,7 +335,6 @@ def slow_read(policy: Any, batch: Batch, *, with_states: bool = False) -> TokenO
     [
         "grpo/kl",
         "ppo/separate",
-        *(pytest.param(case, marks=pytest.mark.long) for case in ("reinforce/value", "ppo", "a2c/n-step", "gspo")),
     ],
 )
 def test_an_agents_gradient_is_that_of_contexts_read_one_by_one(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -442,30 +432,6 @@ def test_the_mean_kl_of_a_trust_region_is_over_what_was_in_view() -> None:
     after = [_distributions(policy, one) for one in every]
     kl = [(p.exp() * (p - q).nan_to_num()).sum(-1) for p, q in zip(before, after, strict=True)]
     assert_equal(mean_kl(policy, make_batch(every), old, 3), torch.cat(kl).mean())
-
-
-@FLOAT64
-def test_passes_of_a_trust_region_have_as_many_contexts_as_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, every = two_contexts()
-    batch = make_batch(every)
-    old = flat_parameters(policy)
-    set_flat_parameters(policy, old + 0.1)
-    expected = mean_kl(policy, batch, old, 64)
-    made: list[int] = []
-    whole = policy.distributions
-
-    def counted(tokens: Tensor, first: int, legal: Tensor | None = None) -> Tensor:
-        made.append(tokens.shape[0] * (tokens.shape[1] - first + 1) * policy.vocab_size)
-        return whole(tokens, first, legal)
-
-    monkeypatch.setattr(policy, "distributions", counted)
-    width = batch.tokens.shape[1] - batch.first + 1
-    most = (
-        width * policy.vocab_size
-    )  # one episode, whose two contexts are longer together, since both begin with a prompt
-    monkeypatch.setattr("agents.learn.natural_gradient.LOGITS_AT_ONCE", most)
-    assert_equal(mean_kl(policy, batch, old, 64), expected)
-    assert max(made) <= most
 
 
 def _distributions(policy: Any, one: Trajectory) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import rlvr_envs
-from agents.commands.main import main
+from tests.commands import Command
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem, RLVRError
 from verifiers.unit_tests import (
     AssertTests,
@@ -50,15 +50,12 @@ def load(data: Path, contracts: Path) -> dict[str, Problem]:
     return {found[index].id: found[index] for index in range(len(found))}
 
 
-def test_the_reference_decides_and_the_data_set_reads_it(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_reference_decides_and_the_data_set_reads_it(data: Path, tmp_path: Path, rlvr: Command) -> None:
     out = tmp_path / "contracts.jsonl"
     arguments = ["check-dataset", "Text", "--split", "train", "--args", f"dataset={data}", COLUMNS]
     arguments += ["--verifier", "unit_tests", "--contract", "auto", "--out", str(out)]
-    with pytest.raises(SystemExit, match="1"):
-        main(arguments)
-    output = capsys.readouterr().out
+    code, output, _ = rlvr(*arguments)
+    assert code == 1
     assert "4 of 6 gold completions pass, 2 incorrect" in output
     assert f"3 separate and 3 together, as {out} says" in " ".join(output.split())
     lines = [json.loads(line) for line in out.read_text().splitlines()]
@@ -77,12 +74,12 @@ def test_the_reference_decides_and_the_data_set_reads_it(
     assert verifier(SEVEN, problems["marked"]).outcome is Outcome.CORRECT
     verifier.close()
     kept = out.read_text()
-    with pytest.raises(SystemExit, match="2"):
-        main(["check-dataset", "Addition", "--contract", "auto", "--overwrite", "--out", str(out)])  # no programs
+    other = ["check-dataset", "Addition", "--contract", "auto", "--overwrite", "--out", out]
+    code, _, errors = rlvr(*other)
+    assert (code, "--verifier unit_tests" in errors) == (2, True)
     assert out.read_text() == kept
-    with pytest.raises(SystemExit, match="2"):
-        main(arguments)  # the file is there
-    assert "--overwrite" in capsys.readouterr().err
+    code, _, errors = rlvr(*arguments)  # the file is there
+    assert (code, "--overwrite" in errors) == (2, True)
 
 
 def test_a_file_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -> None:
@@ -100,12 +97,6 @@ def test_a_file_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -> None
         load(data, 3)  # type: ignore[arg-type]
     twice = [{"id": "both", "contract": contract} for contract in ("separate", "together")]
     assert "line 2" in refused(twice, DataError)
-
-
-def test_other_verifiers_have_no_contract(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    with pytest.raises(SystemExit, match="2"):
-        main(["check-dataset", "Addition", "--contract", "auto", "--out", str(tmp_path / "c.jsonl")])
-    assert "--verifier unit_tests" in " ".join(capsys.readouterr().err.split())
 
 
 PREFIX = "import math\ndef area(r):\n"

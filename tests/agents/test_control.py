@@ -16,8 +16,6 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
 from agents import (
-    A2C,
-    PPO,
     A2CConfig,
     ActorCriticConfig,
     Agent,
@@ -35,7 +33,6 @@ from agents import (
 from agents.advantages import returns_to_go, whole_returns
 from agents.commands.train import AGENT_COMMANDS
 from agents.learn.batch_passes import token_logprobs
-from agents.learn.natural_gradient import fisher_vector_product, flat_parameters
 from tests.agents.agent_cases import state_values
 from tests.agents.trajectories import trajectory
 from tests.commands import Command
@@ -129,28 +126,6 @@ def test_what_an_mlp_policy_can_not_do() -> None:
         MLPPolicy(4, 2, hidden=())
 
 
-def test_the_natural_gradient_reads_observations() -> None:
-    """F v by its definition, from the gradients of both actions' log-probabilities at every observation."""
-    env = cartpole()
-    policy = MLPPolicy.for_env(env, hidden=(3,), seed=1)
-    with torch.no_grad():
-        policy.model["head"].weight.mul_(100)
-    batch = make_batch(rollout(env, policy, [Episode(-1, index, index, index) for index in range(2)]))
-    vector = torch.linspace(-1, 1, flat_parameters(policy).numel())
-    expected, count = torch.zeros_like(vector), 0
-    for row, position in batch.loss_mask.nonzero().tolist():
-        assert batch.observations is not None
-        seen = batch.observations[row, position - 1]
-        logprobs = policy.model["head"](policy.model["body"](seen)).log_softmax(dim=-1)
-        for logprob in logprobs:
-            grads = torch.autograd.grad(logprob, policy.parameters(), retain_graph=True)
-            slope = torch.cat([grad.reshape(-1) for grad in grads])
-            expected += logprob.exp().detach() * slope.dot(vector) * slope
-        count += 1
-    product = fisher_vector_product(policy, batch, vector, 64)
-    torch.testing.assert_close(product, expected / count, rtol=1e-3, atol=1e-5)
-
-
 @pytest.mark.parametrize("name", ["npg", "trpo"])
 def test_natural_gradients_train_a_perceptron_with_their_defaults(name: str) -> None:
     cls, config = agent_classes(name)
@@ -212,29 +187,6 @@ def test_the_whole_return_by_hand() -> None:
     assert whole_returns(returns, mask).tolist() == [[0.0, 3.0, 0.0, 3.0, 3.0]]
 
 
-def test_the_whole_return_has_the_same_expected_gradient() -> None:
-    """By enumeration of every episode of two actions with three choices each, at random logits and rewards."""
-    generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(
-        4, 3, generator=generator, dtype=torch.float64
-    )  # of the first action, and after each first action
-    rewards = torch.randn(3, 3, 2, generator=generator, dtype=torch.float64)
-    rewards[:, :, 0] = rewards[:, :1, 0].clone()  # the first reward knows nothing of the second action
-    probabilities, choices = logits.softmax(dim=1), torch.eye(3, dtype=torch.float64)
-    gradients = torch.zeros(2, 9, 4, 3, dtype=torch.float64)
-    chances = torch.zeros(9, dtype=torch.float64)
-    for episode, (first, second) in enumerate(np.ndindex(3, 3)):
-        mask = torch.ones(1, 2, dtype=torch.bool)
-        returns = returns_to_go(rewards[first, second][None], mask)
-        for credit, weight in enumerate((returns, whole_returns(returns, mask))):
-            gradients[credit, episode, 0] = weight[0, 0] * (choices[first] - probabilities[0])
-            gradients[credit, episode, 1 + first] = weight[0, 1] * (choices[second] - probabilities[1 + first])
-        chances[episode] = probabilities[0, first] * probabilities[1 + first, second]
-    to_go, whole = torch.einsum("e,cesa->csa", chances, gradients)
-    torch.testing.assert_close(whole, to_go, rtol=0, atol=1e-12)
-    assert (gradients[0] - gradients[1]).abs().max() > 0.1
-
-
 @pytest.mark.parametrize("credit", ["reward-to-go", "whole"])
 def test_reinforce_weighs_by_its_credit(credit: Any) -> None:
     env = signs()
@@ -263,30 +215,6 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
     agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
     agent.learn(env, steps=steps)
     assert agent.evaluate(env, problems=20, greedy=True).score > 4
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_ppo_balances_the_pole(seed: int) -> None:
-    env = cartpole(16)
-    agent = PPO(MLPPolicy.for_env(env, seed=seed), PPOConfig.for_control(seed=seed))
-    agent.learn(env, steps=20)
-    assert agent.evaluate(env, problems=50, greedy=True).score > 450
-
-
-def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
-    def make() -> A2C:
-        return A2C(MLPPolicy.for_env(env), A2CConfig.for_control())
-
-    env = signs()
-    whole, first, second = make(), make(), make()
-    whole.learn(env, steps=3)
-    first.learn(env, steps=2)
-    first.save(tmp_path / "saved")
-    second.load(tmp_path / "saved")
-    second.learn(env, steps=3)
-    for weight, other in zip(whole.policy.parameters(), second.policy.parameters(), strict=True):
-        assert torch.equal(weight, other)
 
 
 # The command

@@ -186,34 +186,30 @@ def test_the_command_plays_and_records_a_game(tmp_path: Path, rlvr: Command) -> 
     assert [(row["outcome"], row["detail"]) for row in graded] == [(row["outcome"], row["detail"]) for row in rows]
 
 
-def played(capsys: pytest.CaptureFixture[str], server: Server, *words: str) -> tuple[int, str]:
+def played(rlvr: Command, server: Server, *words: str) -> tuple[int, str]:
     """The exit code and output of `rlvr play` with a server's model."""
-    from agents.commands.main import main
-
-    with pytest.raises(SystemExit) as ended:
-        main(["play", "--engine", "openai", "--base-url", server.url, "--model", "m", *words])
-    captured = capsys.readouterr()
-    return int(ended.value.code or 0), captured.out + captured.err
+    code, output, errors = rlvr("play", "--engine", "openai", "--base-url", server.url, "--model", "m", *words)
+    return code, output + errors
 
 
-def test_a_servers_model_plays_in_the_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_servers_model_plays_in_the_terminal(rlvr: Command) -> None:
     env = world("GuessNumber")
     questions = questions_of(env, PROBLEMS)
     twin = in_tokens(env, 1, guesses, questions)
     with running(serves(guesses, questions)) as server:
-        code, output = played(capsys, server, "--env", "GuessNumber", "--problem", "1")
+        code, output = played(rlvr, server, "--env", "GuessNumber", "--problem", "1")
         assert code == 0
         assert all(f"{role}: {content}" in output for role, content in twin.dialogue)
         assert all(message["content"] in output for message in server.bodies[0]["messages"])
         assert output.count("── turn ") == sum(role == "assistant" for role, _ in twin.dialogue) > 1
         assert f"{twin.outcome}, score {twin.score:g}" in output
         server.script = lambda body, attempt: (400, b"too long", {}) if turns_in(body) else "as usual"
-        code, output = played(capsys, server, "--env", "GuessNumber", "--problem", "1", "--engine-args", "retries=0")
+        code, output = played(rlvr, server, "--env", "GuessNumber", "--problem", "1", "--engine-args", "retries=0")
         assert (code, "── turn 1" in output, "── turn 2" in output) == (1, True, False)
         assert "no score" in output
         assert "status 400: too long" in output
         limited = ("--env", "Addition", "--env-args", "restrict_actions=True", "prompt=chat")
-        code, output = played(capsys, server, *limited)
+        code, output = played(rlvr, server, *limited)
         assert (code, "legal_actions" in output) == (2, True)
 
 

@@ -68,19 +68,6 @@ def test_a_value_belongs_to_the_prefix_before_its_token_and_the_last_to_the_whol
         assert float(last[row]) == pytest.approx(prefixes[-1], abs=tolerance(100))
 
 
-def test_values_begin_at_0() -> None:
-    policy = tiny_policy()
-    for kind in KINDS:
-        values, last = state_values(
-            policy,
-            make_agent("a2c", policy, critic=CriticConfig(kind)).models.critic,
-            make_batch(some_batch(policy)),
-            4,
-        )  # type: ignore[arg-type]
-        assert not values.any()
-        assert not last.any()
-
-
 def test_a_head_needs_the_policys_states() -> None:
     with pytest.raises(InvalidArgumentError, match="with_states=True"):
         make_critic(tiny_policy(), CriticConfig("head")).values(make_batch(some_batch(tiny_policy())), None)
@@ -115,22 +102,6 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
     assert result == pytest.approx(2 + 0.5 * after)
     assert target("score", **cut)[0] == 2
     assert target("bootstrap")[0] == 2
-
-
-def test_reinforce_with_a_learned_baseline_goes_on_from_it_too() -> None:
-    rows = [
-        trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], truncated=cut)
-        for cut in (True, False)
-    ]
-    agent = make_agent("reinforce/value", gamma=0.5)
-    agent.models.critic.load_state_dict(opinionated(agent.policy, "head").state_dict())  # type: ignore[union-attr]
-    batch, advantages = prepared(agent, make_batch(rows))
-    assert batch.values is not None
-    assert batch.value_targets is not None
-    after = float(state_values(agent.policy, agent.models.critic, batch, 4)[1][0])  # type: ignore[arg-type]
-    assert batch.value_targets[:, 2].tolist() == pytest.approx([2 + 0.5 * after, 2])
-    assert batch.value_targets[:, 1].tolist() == pytest.approx([1 + 0.25 * after, 1])
-    torch.testing.assert_close(advantages[:, 1:], (batch.value_targets - batch.values)[:, 1:])
 
 
 @FLOAT64

@@ -14,16 +14,13 @@ from agents import (
     GRPO,
     CausalLMPolicy,
     CriticConfig,
-    Episode,
     GRPOConfig,
     LearnerConfig,
     PolicyConfig,
     TorchPolicy,
     agent_classes,
     check_policy,
-    evaluate,
     make_batch,
-    rollout,
     tiny_model,
 )
 from agents.learn.critic import make_critic
@@ -117,14 +114,6 @@ class NotSeeded(TorchPolicy):
 
 class NotCounted(TorchPolicy):
     def weights_changed(self) -> None: ...
-
-
-class Stale(TorchPolicy):
-    """Acts and reads with the weights it was made with."""
-
-    def __init__(self, body: Any, head: Any, **settings: Any) -> None:
-        super().__init__(body, head, **settings)
-        self.model = torch.nn.ModuleDict({"body": torch.nn.Embedding(V, V), "head": torch.nn.Identity()})
 
 
 @pytest.mark.parametrize(
@@ -252,16 +241,6 @@ def test_natural_gradients_need_forward_derivatives_which_a_table_has(name: str)
     before = agent.evaluate(env, problems=64).score
     agent.learn(env, steps=10)
     assert agent.evaluate(env, problems=64).score > before + 0.2
-
-
-def test_rollouts_do_not_depend_on_how_many_rows_play_at_once() -> None:
-    episodes = [Episode(index, index, seed=index) for index in range(12)]
-    v = envs().single_action_space.n
-    played = [rollout(envs(rows), gru_policy(v), episodes) for rows in (1, 5)]
-    for one, other in zip(*played, strict=True):
-        assert np.array_equal(one.tokens, other.tokens)
-        np.testing.assert_allclose(one.logprobs, other.logprobs, atol=1e-5)
-    assert evaluate(envs(4), gru_policy(v).at_temperature(0.0), problems=4).problems == 4
 
 
 def test_a_head_that_does_not_fit_its_body_is_named() -> None:

@@ -7,11 +7,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import gymnasium
 import torch
 
 from agents import Trajectory, rollout
-from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
+from tests.agents.agent_cases import all_weights, env_with, make_agent, playing_policy, sort_env
 from tests.agents.trajectories import scored
 
 GROUP = 3
@@ -95,14 +94,7 @@ def test_with_one_round_and_equal_clip_bounds_it_is_grpo() -> None:
 
 
 def test_what_is_learned_from_has_spread_and_what_was_played_for_it_is_counted() -> None:
-    env = gymnasium.make_vec(
-        "rlvr/Sort-v0",
-        num_envs=6,
-        tokenizer="char",
-        max_new_tokens=4,
-        copy=False,
-        verifier=lambda completion, problem: completion[:1].isdigit(),
-    )
+    env = env_with(lambda completion, problem: completion[:1].isdigit())
     agent = make_agent("dapo", playing_policy(env), problems_per_step=4, group_size=2, max_rounds=3)
     trajectories, rounds = agent.collect(env, 0)
     played = [

@@ -175,9 +175,3 @@ def test_bad_input(arguments: tuple[str, ...], code: int, message: str, rlvr: Co
     result, _, error = rlvr("data", "stats", *arguments)
     assert result == code
     assert message in error
-
-
-def test_an_unknown_command_of_data(rlvr: Command) -> None:
-    code, _, errors = rlvr("data", "stat", "Sort")
-    assert code == 2
-    assert "unknown command of rlvr data 'stat'. Did you mean 'stats'?" in errors

@@ -16,13 +16,13 @@ from typing import Any
 import pytest
 
 from agents import Endpoint, EndpointConfig, EvaluationRecord, evaluate
-from agents.commands.main import main
 from agents.rollouts.endpoint.client import TextRequest
 from agents.rollouts.endpoint.protocol import read_answer
 from agents.runs.judging import rejudge
 from agents.runs.reading import RecordedRun
 from rlvr_envs import TextCompletion, TokenVectorEnv, environment_class
 from tests.agents.endpoint_server import Body, Reply, Server, chat, running
+from tests.commands import Command
 from verifiers import DataError, EngineError, InvalidArgumentError, UnknownNameError
 
 pytest.importorskip("openai")
@@ -159,15 +159,6 @@ def test_a_server_that_is_too_slow_is_not_waited_for(server: Server) -> None:
     assert result.error_causes == {"no complete answer in 0.2 s": 4}
 
 
-@pytest.mark.parametrize("fault", ["500", "busy", "half a JSON", "closed", "no choices"])
-def test_what_fails_once_is_asked_again(fault: str, server: Server) -> None:
-    script, _ = FAULTS[fault]
-    server.script = lambda body, attempt: script(body, attempt) if attempt == 1 else "as usual"
-    result = evaluate(addition(), endpoint(server), problems=2, samples=2)
-    assert result.errored == 0
-    assert len(server.bodies) == 8
-
-
 def test_a_request_that_is_refused_is_not_repeated(server: Server) -> None:
     server.script = lambda *_: (400, b"the prompt is too long", {})
     result = evaluate(addition(), endpoint(server), problems=2)
@@ -278,46 +269,41 @@ def test_a_failed_request_has_no_completion_to_judge_again(server: Server, tmp_p
 # The command
 
 
-def run(capsys: pytest.CaptureFixture[str], server: Server, folder: Path, *more: str) -> tuple[Any, str, str]:
+def run(rlvr: Command, server: Server, folder: Path, *more: str) -> tuple[int, str, str]:
     sizes = ("--problems", "4", "--samples", "3", "--temperature", "1", "--out", str(folder))
     engine = ("--engine", "openai", "--base-url", server.url, "--engine-args", "backoff_s=0.01", "retries=0")
-    with pytest.raises(SystemExit) as ended:
-        main(["eval", "--env", "Addition", "--model", "adder", *sizes, *engine, *more])
-    said = capsys.readouterr()
-    return ended.value.code, said.out, " ".join(said.err.split())
+    return rlvr("eval", "--env", "Addition", "--model", "adder", *sizes, *engine, *more)
 
 
 def test_the_command_asks_a_server_and_keeps_its_key(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    server: Server, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-12345")
     folder = tmp_path / "a"
     server.script = lambda body, attempt: (500, b"no", {}) if body["seed"] % 2 else "as usual"
     key = "api_key=env:MY_KEY"
-    code, output, _ = run(capsys, server, folder, key, "--pass-at", "2", "--maj-at", "1", "3")
+    code, output, _ = run(rlvr, server, folder, key, "--pass-at", "2", "--maj-at", "1", "3")
     assert code == 1  # more than a tenth of the samples has no score
     assert "failed requests left out" in output
     assert "requests failed, for the reasons in" in output
     assert server.keys == {"Bearer sk-12345"}
     assert b"sk-12345" not in b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
-    assert run(capsys, server, folder, key, "--resume", "--max-error-share", "1")[0] == 0
+    assert run(rlvr, server, folder, key, "--resume", "--max-error-share", "1")[0] == 0
     server.script = lambda *_: "as usual"
-    code, output, _ = run(capsys, server, folder, key, "--maj-at", "1", "3", "--resume")
+    code, output, _ = run(rlvr, server, folder, key, "--maj-at", "1", "3", "--resume")
     assert code == 0
     assert "maj@1 " in output
     assert "maj@3 " in output
     assert [result["k"] for result in RecordedRun.read(folder).manifest["summary"]["maj_at"]] == [1, 3]
     assert RecordedRun.read(folder).settings["engine"] == "openai"
-    code, _, error = run(capsys, server, folder, key, "route=completions", "--resume")
+    code, _, error = run(rlvr, server, folder, key, "route=completions", "--resume")
     assert code == 2
     assert "endpoint.route='chat' and can't be continued with 'completions'" in error
 
 
-def test_tokens_that_a_server_does_not_count_have_no_cost(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_tokens_that_a_server_does_not_count_have_no_cost(server: Server, tmp_path: Path, rlvr: Command) -> None:
     """The usual answers have no number of tokens of the prompt."""
-    code, output, _ = run(capsys, server, tmp_path / "a", "--price", "1", "2")
+    code, output, _ = run(rlvr, server, tmp_path / "a", "--price", "1", "2")
     assert code == 0
     assert "tokens and cost unknown: the server's answers don't count them (usage.prompt_tokens)" in output
     recorded = RecordedRun.read(tmp_path / "a")
@@ -330,7 +316,7 @@ def test_torch_is_not_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_the_command_refuses(server: Server, tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "new"
     for more, code, message in (
         (["url=x"], 2, "unexpected keyword argument 'url'"),
@@ -344,18 +330,16 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, capsys: pytest
         ),
         (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
     ):
-        result, _, error = run(capsys, server, folder, *more)
+        result, _, error = run(rlvr, server, folder, *more)
         assert (result, message in error) == (code, True), error
     server.script = lambda *_: (401, b"who are you", {})
-    code, _, error = run(capsys, server, folder)
+    code, _, error = run(rlvr, server, folder)
     assert code == 1
     assert "status 401: who are you; check the model 'adder', the key" in error
     assert not folder.exists()
 
 
-def test_a_server_that_is_sent_messages_ends_answers_itself(
-    server: Server, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_is_sent_messages_ends_answers_itself(server: Server, tmp_path: Path, rlvr: Command) -> None:
     def say(body: Body, _: int) -> bytes:
         return chat("4") if "messages" in body else completion("4")
 
@@ -369,6 +353,6 @@ def test_a_server_that_is_sent_messages_ends_answers_itself(
         ]
     ):
         folder = tmp_path / str(number)
-        assert run(capsys, server, folder, *more)[0] == 0
+        assert run(rlvr, server, folder, *more)[0] == 0
         assert server.bodies[-1].get("stop") == stop
         assert RecordedRun.read(folder).settings["environment"]["stop"] == (stop or [])

@@ -478,14 +478,6 @@ def test_every_run_has_a_folder_of_its_own(
     assert not (tmp_path / "new").exists()  # nothing began
 
 
-@pytest.mark.filterwarnings("default")
-def test_equal_samples_are_warned_of(model: str, tmp_path: Path, rlvr: Command) -> None:
-    code, output, error = rlvr(*command(model, tmp_path / "a"), "--temperature", "0")
-    assert code == 0
-    assert "warning: all 3 samples of a problem are the same at temperature 0" in error
-    assert "re-run noise" not in output
-
-
 def test_the_environments_arguments_of_the_run_are_named_where_an_evaluation_lacks_them(
     tmp_path: Path, rlvr: Command
 ) -> None:

@@ -48,12 +48,11 @@ from agents.policies.transformers.memory import cache_bytes_per_token
 from agents.policies.transformers.model_capabilities import costs_of, logit_transform
 from agents.policies.transformers.sampling import sample
 from rlvr_envs import TokenVectorEnv
-from tests.agents.agent_cases import state_values
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, tiny_policy
 from tests.envs.helpers import vector_env
-from verifiers import InvalidArgumentError, Problem, UnknownNameError
+from verifiers import Problem
 
 BYTES = 257
 SIZES: dict[str, Any] = {
@@ -296,26 +295,6 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
     assert_equal(policy.read_states(batch), known)
 
 
-@FLOAT64
-def test_a_critic_on_shared_states_has_the_same_values_and_gradient() -> None:
-    batch = make_batch(groups())
-    results = []
-    for shared in (False, True):
-        agent = A2C(CausalLMPolicy(model("qwen2", VOCAB), PolicyConfig(shared_prefix=shared)), A2CConfig())
-        assert agent.models.critic is not None
-        with torch.no_grad():
-            agent.models.critic.layer.weight.normal_(generator=torch.Generator().manual_seed(0))
-        values, last = state_values(agent.policy, agent.models.critic, batch, 12)
-        metrics = agent.update(groups())
-        gradient = torch.cat(
-            [parameter.grad.reshape(-1) for parameter in agent.policy.parameters() if parameter.grad is not None]
-        )
-        results.append((values, last, gradient))
-        assert metrics["shared_prefix"] == shared
-    for one, other in zip(*results, strict=True):
-        assert_equal(other, one)
-
-
 # Logits
 
 
@@ -465,12 +444,3 @@ def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytes
     action = policy.act({"tokens": tokens, "length": np.full(4, 10)})
     assert action.counts.tolist() == [1, 1, 1, 1]
     assert widths == [(2, 10), (2, 10)]
-
-
-def test_settings_that_do_not_exist_are_refused() -> None:
-    with pytest.raises(UnknownNameError, match="unknown precision 'bfloat'\\. Did you mean 'bfloat16'"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(precision="bfloat"))  # type: ignore[arg-type]
-    with pytest.raises(UnknownNameError, match="unknown checkpointing 'of'\\. Did you mean 'off'"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(checkpointing="of"))  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="at least 1, or None, got 0"):
-        CausalLMPolicy(model("qwen2"), PolicyConfig(max_cached_tokens=0))

@@ -243,11 +243,6 @@ def test_an_adapter_whose_base_is_a_file_is_merged(quantized: Path, tmp_path: Pa
     assert not same_weights(named, load_model(quantized))
 
 
-def test_episodes_have_to_fit_into_the_context_of_the_file(file: Path, rlvr: Command) -> None:
-    _, _, errors = rlvr("eval", "--env", "Addition", "--env-args", "max_new_tokens=600", "--model", file)
-    assert "the model's context holds 512" in errors
-
-
 def test_a_file_is_exported_as_an_ordinary_model(quantized: Path, tmp_path: Path) -> None:
     run("export", "--merge", quantized, "--folder", tmp_path / "model")
     plain = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "model").state_dict()

@@ -86,14 +86,6 @@ def test_the_gradient_is_the_slope_of_the_expected_return() -> None:
         assert slope == pytest.approx(float(unit @ LAB.gradient), rel=2e-2, abs=2e-3)
 
 
-def test_the_expected_best_of_k_by_all_tuples() -> None:
-    p, r = LAB.probabilities, LAB.returns
-    for k in (1, 2, 3):
-        tuples = itertools.product(range(len(p)), repeat=k)
-        expected = sum(float(p[list(one)].prod() * r[list(one)].max()) for one in tuples)
-        assert float(LAB.best_of(k)(p)) == pytest.approx(expected, rel=1e-9)
-
-
 def test_values_are_expected_returns_of_prefixes_and_the_greedy_completion_is_the_likeliest_step_by_step() -> None:
     for row, completion in enumerate(LAB.completions):
         for position in range(1, len(completion.tokens)):
@@ -232,29 +224,6 @@ def test_an_agent_is_judged_by_its_own_aggregation() -> None:
     assert scaled.direction_text.startswith("below ")
     # A quarter less by the group's mean, of which each completion is a part, and divided by the budget of 3 tokens.
     assert scaled.scale == pytest.approx(3 / 4 / 3, abs=4 * 0.25 * (scaled.variance / scaled.batches) ** 0.5)
-
-
-def test_what_few_batches_exclude_is_more_than_the_exact_bias() -> None:
-    """GRPO has another size than the gradient, by far, and another direction, by little: few batches show only the first."""
-    agent = build(LAB.policy, BY_NAME["GRPO"], 1, 4)
-    mean, p = torch.zeros_like(LAB.gradient), LAB.probabilities.tolist()
-    for drawn in itertools.combinations_with_replacement(range(len(p)), 4):
-        orders = math.factorial(4) // math.prod(math.factorial(drawn.count(row)) for row in set(drawn))
-        mean += orders * math.prod(p[row] for row in drawn) * LAB.estimate(agent, drawn)
-    size = float(LAB.gradient.norm())
-    along = float(mean @ LAB.gradient) / size
-    bias = float((mean - LAB.gradient).norm()) / size
-    across = math.sqrt(float(mean @ mean) - along**2) / along
-    assert across > 0.01
-    for seed in range(5):
-        report = examine(LAB, "", agent, batches=60, seed=seed)
-        assert not report.unbiased
-        assert report.bias == pytest.approx(bias, abs=4 * report.bias_error)
-        said, bound = report.direction_text.split()
-        assert said == "below"
-        assert float(bound.rstrip("%")) > 100 * across
-    few = examine(LAB, "", agent, batches=20)
-    assert few.bias_text == few.direction_text == "too few batches"
 
 
 def test_the_completions_of_a_world_and_their_gradient() -> None:

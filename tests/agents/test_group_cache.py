@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 import torch
-from torch.nn.functional import scaled_dot_product_attention
 
 from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, tiny_model
 from agents.policies.transformers import shared_prompt_cache
 from agents.policies.transformers.kv_cache import CacheKind, RowCache, can_group
 from agents.policies.transformers.preallocated_layer import GrowingLayer
-from agents.policies.transformers.shared_prompt_cache import GroupLayer, GroupLayout, attend_by_groups
-from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
+from agents.policies.transformers.shared_prompt_cache import GroupLayout
+from tests.agents.rounding import FLOAT64, assert_equal_stored
 from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
 
 MODELS = [qwen2, qwen3, llama, gpt2]
@@ -100,17 +99,6 @@ def test_groups_become_rows_when_that_is_less_work(
     result = play_grouped(new_policy(llama), passes, len(EPISODES))
     assert min(passes.values()) > 0
     assert_same(result, expected)
-
-
-@FLOAT64
-def test_greedy_and_truncated_sampling_are_the_same(passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
-    for settings in ({"temperature": 0.0}, {"top_k": 5, "temperature": 0.9}):
-        slow, quick = new_policy(qwen2, shared_prefix=False, **settings), new_policy(qwen2, **settings)
-        # The likeliest token might be a stop token at once.
-        expected = play_by_rows(slow, len(EPISODES), stop=())
-        assert_same(play_grouped(quick, passes, len(EPISODES), stop=()), expected)
-        assert passes["groups"] > 5
 
 
 @FLOAT64
@@ -201,37 +189,6 @@ def test_groups_do_not_pay_for_few_rows() -> None:
     assert layout.pays(64 + 16)
     layout.keep([3])
     assert not layout.pays(64 + 16)
-
-
-@FLOAT64
-@pytest.mark.parametrize("groups", [[0, 0, 1, 1], [1, 0, 1, 1, 0]])
-@pytest.mark.parametrize("heads", [1, 2, 4])
-def test_attention_by_groups_equals_attention_by_rows(groups: list[int], heads: int) -> None:
-    """Each row against its own prompt and its own tokens, with keys that heads share."""
-    generator = torch.Generator().manual_seed(0)
-    kept, depth, ends, columns = 4 // heads, 8, [3, 5], 5
-    prompts = torch.randn(2, 2, kept, columns, depth, generator=generator)
-    own = torch.randn(3, 3, len(groups), kept, 1, depth, generator=generator)
-    query = torch.randn(len(groups), 4, 1, depth, generator=generator)
-    layout = GroupLayout(groups, ends, WIDTH, CPU)
-    layer = GroupLayer(prompts[0], prompts[1], layout)
-    for keys, values, _ in own:
-        key, value = layer.update(keys, values)
-    results = attend_by_groups(query, key, value, layout, None)
-    rows = layer.by_rows()
-    assert rows.keys is not None
-    assert rows.values is not None
-    for row, group in enumerate(groups):
-        mine = [
-            torch.cat([prompts[which, group, :, columns - ends[group] :], own[:, which, row, :, 0].transpose(0, 1)], 1)
-            for which in (0, 1)
-        ]
-        assert torch.equal(rows.keys[row, :, columns - ends[group] :], mine[0])
-        assert torch.equal(rows.values[row, :, columns - ends[group] :], mine[1])
-        expected = scaled_dot_product_attention(
-            query[row], *(states.repeat_interleave(heads, dim=0) for states in mine)
-        )
-        assert_equal(results[row, 0], expected[:, 0])
 
 
 def test_rows_are_spread_into_their_room() -> None:

@@ -21,8 +21,7 @@ from agents.runs.evaluation_record import Sample
 from agents.runs.held_out import HELD_OUT, HeldOutHistory
 from agents.runs.plots import TrainingCurve, bands
 from agents.runs.run import latest_checkpoint
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
-from tests.agents.test_lag import env_with
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, sort_env, timeless
 from tests.commands import Command
 from tests.distributed.threads import on_ranks
 from verifiers import InvalidArgumentError, Problem, Verdict, VerifierContractError, statistics

@@ -1,14 +1,12 @@
-"""Importance weights by hand, and what they are for: expectations under the policy from samples of another."""
+"""Importance weights by hand; test_numpy_reference.py compares them with NumPy."""
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from agents import make_batch
 from agents.importance import Correction, effective_share, importance_weights
@@ -68,37 +66,7 @@ def test_samples_of_the_policy_itself_weigh_exactly_1(correction: Correction) ->
     assert torch.equal(weights, MASK.float())
 
 
-@pytest.mark.parametrize("correction", list(Correction))
-def test_weights_are_constants_in_the_precision_of_the_logprobs(correction: Correction) -> None:
-    old = OLD.float().requires_grad_()
-    weights = importance_weights(old, BEHAVIOUR.float(), MASK, correction)
-    assert not weights.requires_grad
-    assert weights.dtype == torch.float32
-
-
-# What they are for
-
-
-def tables() -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """All completions of two of three tokens: log-probabilities of a policy and of what sampled f64[9 2], rewards f64[9]."""
-    generator = torch.Generator().manual_seed(0)
-    pairs = torch.tensor(list(itertools.product(range(3), repeat=2)))
-
-    def logprobs() -> Tensor:
-        first = torch.randn(3, generator=generator, dtype=torch.float64).log_softmax(-1)
-        second = torch.randn(3, 3, generator=generator, dtype=torch.float64).log_softmax(-1)
-        return torch.stack([first[pairs[:, 0]], second[pairs[:, 0], pairs[:, 1]]], dim=1)
-
-    return logprobs(), logprobs(), torch.randn(9, generator=generator, dtype=torch.float64), torch.ones(9, 2).bool()
-
-
-def test_unbounded_sequence_weights_correct_the_mean_of_another_policys_samples() -> None:
-    old, behaviour, rewards, mask = tables()
-    exact = (old.sum(1).exp() * rewards).sum()
-    assert abs((behaviour.sum(1).exp() * rewards).sum() - exact) > 0.1
-    weights = importance_weights(old, behaviour, mask, "sequence-truncate", cap=1e6)
-    corrected = (behaviour.sum(1).exp() * weights[:, 0] * rewards).sum()
-    torch.testing.assert_close(corrected, exact, rtol=ROUNDING, atol=0)
+# What is refused
 
 
 @pytest.mark.parametrize(("cap", "floor"), [(0.9, 0.0), (2.0, 1.1), (2.0, -0.1), (math.nan, 0.0)])

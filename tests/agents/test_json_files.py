@@ -7,8 +7,6 @@ import json
 import math
 import os
 import resource
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,38 +267,6 @@ def test_a_line_for_which_there_is_no_room_leaves_the_file_as_it_was(lines: Json
     assert lines.path.read_bytes() == before
     lines.write({"a": 2})
     assert lines.read(lambda value: value) == [{"a": 1}, {"a": 2}]
-
-
-FULL = """
-import errno, json, subprocess, sys
-from pathlib import Path
-from agents.runs.files.json_files import JsonLines
-lines = JsonLines(Path(sys.argv[1]) / "lines.jsonl")
-count = 0
-try:
-    while True:
-        lines.write({"number": count, "text": "x" * 1000})
-        count += 1
-except OSError as error:
-    assert error.errno == errno.ENOSPC, error
-assert [row["number"] for row in lines.read(dict)] == list(range(count))
-subprocess.run(["mount", "-o", "remount,size=1m", sys.argv[1]], check=True)
-lines.write({"number": count})
-assert [row["number"] for row in lines.read(dict)] == list(range(count + 1))
-print(count)
-"""
-
-
-def test_a_disk_that_is_really_full(tmp_path: Path) -> None:
-    """A file system of 64 KiB, in a mount namespace of its own."""
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["unshare", "-rm", "sh", "-c", 'mount -t tmpfs -o size=64k none "$0" && exec "$@"', str(disk)]
-    if subprocess.run([*mount, "true"], capture_output=True, check=False).returncode:
-        pytest.skip("no file system can be mounted here: user namespaces are off")
-    done = subprocess.run([*mount, sys.executable, "-c", FULL, str(disk)], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert 40 < int(done.stdout) < 64
 
 
 def test_differences_are_named_to_the_last_part() -> None:

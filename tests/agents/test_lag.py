@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
 
-from agents import AGENTS, Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
+from agents import Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
 from agents.importance import Correction
 from agents.learn.lag import LaggedSampling
 from agents.learn.sampling import Sampling
@@ -23,7 +22,7 @@ from agents.learn.source import OnDemand
 from agents.registry import agent_classes
 from agents.runs.run import step_checkpoints
 from agents.types import Action
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, sort_env, timeless
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, sort_env, timeless
 from verifiers import CheckpointError, InvalidArgumentError, Problem, VerifierFailureError
 
 ON_POLICY = ("npg", "trpo", "opo")
@@ -47,13 +46,6 @@ def learned(case: str, steps: int, **settings: Any) -> tuple[Agent, list[dict[st
 def repeatable(metrics: Any) -> dict[str, float]:
     """Metrics without what is timed."""
     return {name: value for name, value in timeless(metrics).items() if name != "sampling/hidden"}
-
-
-def env_with(verifier: Any) -> Any:
-    """As `sort_env`, with another verifier."""
-    return gymnasium.make_vec(
-        "rlvr/Sort-v0", num_envs=6, tokenizer="char", max_new_tokens=4, copy=False, verifier=verifier
-    )
 
 
 def sampling_threads() -> list[threading.Thread]:
@@ -141,8 +133,6 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     [
         ("grpo/kl", 1),
         ("dapo", 2),
-        pytest.param("remax", 1, marks=pytest.mark.long),
-        pytest.param("ppo", 3, marks=pytest.mark.long),
     ],
 )
 def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: int) -> None:
@@ -153,15 +143,6 @@ def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: 
     np.testing.assert_equal(same, rows)  # NaN equals itself
     assert rows[-1]["sampling/age"] == lag
     assert not sampling_threads()
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("case", [name for name in AGENTS if name not in (*ON_POLICY, "dpo")])
-def test_agents_learn_from_older_batches_with_weights(case: str) -> None:
-    agent, rows = learned(case, 3, lag=1)
-    assert torch.isfinite(all_weights(agent)).all()
-    assert rows[2]["sampling/age"] == 1
-    assert rows[2]["sampling/importance_sampling_ratio/max"] > 1.0
 
 
 def test_without_a_lag_nothing_is_weighted_and_no_thread_is_started() -> None:
@@ -187,10 +168,6 @@ def wait_until_sampled(agent: Agent) -> None:
     [
         ("dapo", True),
         ("grpo/kl", False),
-        pytest.param("grpo/kl", True, marks=pytest.mark.long),
-        pytest.param("dapo", False, marks=pytest.mark.long),
-        pytest.param("remax", True, marks=pytest.mark.long),
-        pytest.param("remax", False, marks=pytest.mark.long),
     ],
 )
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(case: str, sampled: bool, tmp_path: Path) -> None:

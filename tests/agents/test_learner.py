@@ -42,7 +42,7 @@ from tests.agents.trajectories import (
     trajectory,
     weights,
 )
-from verifiers import InvalidArgumentError, UnknownNameError
+from verifiers import InvalidArgumentError
 
 MAX_TOKENS = 20
 UNCLIPPED = 1e9
@@ -204,43 +204,12 @@ def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenL
 # Broken verifiers
 
 
-AGENTS: list[Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO]] = [
-    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(**shared(aggregation))),
-    lambda policy, aggregation: Reinforce(policy, ReinforceConfig(baseline="none", **shared(aggregation))),
-    lambda policy, aggregation: GRPO(policy, GRPOConfig(**shared(aggregation))),
-    lambda policy, aggregation: GRPO(policy, GRPOConfig(scale="none", **shared(aggregation))),
-]
-
-
 def shared(aggregation: Aggregation | None = None, **learner: Any) -> dict[str, Any]:
     settings = {"max_grad_norm": UNCLIPPED, "micro_batch_size": 4, "learning_rate": 1e-3, **learner}
     chosen: dict[str, Any] = {} if aggregation is None else {"aggregation": aggregation}
     if aggregation is Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM:
         chosen["max_tokens"] = MAX_TOKENS
     return {**chosen, "learner": LearnerConfig(**settings)}
-
-
-@pytest.mark.parametrize("aggregation", AGGREGATIONS)
-@pytest.mark.parametrize("make", AGENTS, ids=["reinforce", "reinforce-plain", "grpo", "grpo-unscaled"])
-def test_errored_rows_change_not_a_bit(
-    make: Callable[[CausalLMPolicy, Aggregation], Reinforce | GRPO], aggregation: Aggregation
-) -> None:
-    generator = np.random.default_rng(0)
-    good = some_trajectories(12)
-    errored = [random_trajectory(generator, score=math.nan, group=group) for group in (0, 1, 2, 3, 8, 8, 8, 8)]
-    mixed = [errored[0], *good[:5], *errored[1:4], *good[5:], *errored[4:]]
-    kept = torch.tensor([not one.errored for one in mixed])
-    agent, twin = make(tiny_policy(), aggregation), make(tiny_policy(), aggregation)
-
-    width = make_batch(good).tokens.shape[1]
-    with_errored, without = agent.advantages(make_batch(mixed)), twin.advantages(make_batch(good))
-    mask = make_batch(good).loss_mask
-    assert torch.equal(with_errored[kept][:, :width][mask], without[mask])
-
-    metrics, twin_metrics = agent.update(mixed), twin.update(good)
-    assert metrics == twin_metrics
-    assert largest_difference(gradients(agent.policy), gradients(twin.policy)) == 0
-    assert largest_difference(weights(agent.policy), weights(twin.policy)) == 0
 
 
 def test_a_step_without_a_token_to_learn_from_is_skipped() -> None:
@@ -428,57 +397,6 @@ def test_a_greedy_policy_cannot_learn() -> None:
     """At temperature 0 there is no distribution, so there is no gradient."""
     with pytest.raises(InvalidArgumentError, match="temperature"):
         Learner(tiny_policy(0.0), LearnerConfig())
-
-
-def test_gradients_of_one_step_do_not_leak_into_the_next() -> None:
-    batch = make_batch(some_trajectories())
-    advantages = some_advantages(batch)
-    policy = tiny_policy()
-    learner = Learner(policy, LearnerConfig(learning_rate=1e-30, max_grad_norm=UNCLIPPED))
-    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-    once = gradients(policy)
-    learner.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-    assert largest_difference(gradients(policy), once) == 0
-
-
-def test_each_step_counts_and_makes_a_new_version() -> None:
-    policy = tiny_policy()
-    learner = Learner(policy, LearnerConfig())
-    batch = make_batch(some_trajectories(3))
-    for number in range(1, 4):
-        learner.step(batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
-        assert (learner.steps, policy.version) == (number, number)
-
-
-# Schedules
-
-
-@pytest.mark.parametrize(
-    ("schedule", "rates"),
-    [
-        # A step of warmup adds a fifth of the rate; then 8 steps down to 0.
-        ("constant", [0.2, 0.4, 0.6, 0.8] + [1.0] * 10),
-        ("linear", [0.2, 0.4, 0.6, 0.8, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0, 0]),
-        ("cosine", [0.2, 0.4, 0.6, 0.8] + [0.5 * (1 + math.cos(math.pi * step / 8)) for step in range(9)] + [0.0]),
-    ],
-)
-def test_schedules_at_exact_steps(schedule: Any, rates: list[float]) -> None:
-    config = LearnerConfig(learning_rate=0.3, schedule=schedule, warmup_steps=4, schedule_steps=12)
-    results = [config.learning_rate_at(number) for number in range(len(rates))]
-    assert results == pytest.approx([0.3 * rate for rate in rates], abs=1e-16)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"schedule": "cosinus", "schedule_steps": 3}, "'cosinus'. Did you mean 'cosine'"),
-        ({"schedule": "linear", "schedule_steps": 0}, "schedule_steps must be at least 1, or None, got 0"),
-        ({"warmup_steps": -1}, "warmup_steps"),
-    ],
-)
-def test_a_bad_schedule_is_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
-        LearnerConfig(**settings)
 
 
 # Errors on the way

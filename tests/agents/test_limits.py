@@ -52,11 +52,6 @@ def test_ppo_at_ratio_1_is_a2c_is_reinforce_with_a_learned_baseline() -> None:
     assert_same(ppo, policy_gradient_of("reinforce/none", gamma=1.0, aggregation="token-mean"))
 
 
-def test_n_steps_beyond_the_end_are_whole_returns() -> None:
-    whole = policy_gradient_of("a2c", gae_lambda=1.0, gamma=0.9, **SEPARATE)
-    assert_same(policy_gradient_of("a2c", steps_ahead=99, gamma=0.9, **SEPARATE), whole)
-
-
 @pytest.mark.parametrize(("traces", "same"), [(0.0, {"steps_ahead": 1}), (0.7, {"gae_lambda": 0.7})])
 def test_the_actor_critic_is_a2c_of_one_step_and_with_traces_its_mixture(traces: float, same: dict[str, Any]) -> None:
     common = {"aggregation": "token-mean", "gamma": 0.9, "entropy_coefficient": 0.0, **SEPARATE}
@@ -121,17 +116,6 @@ def test_reinforce_plus_plus_with_a_baseline_is_unscaled_grpo_whitened_over_toke
     assert_equal(agent.advantages(batch), expected)
 
 
-def test_opo_with_completions_of_one_length_is_unscaled_grpo() -> None:
-    generator = np.random.default_rng(0)
-    rows = [trajectory([0, 1, 1], rewards=[0, 0, float(generator.normal())], group=index // 3) for index in range(6)]
-    batch = make_batch(rows)
-    result, expected = (
-        make_agent(case, **more).advantages(batch) for case, more in (("opo", {}), ("grpo", {"scale": "none"}))
-    )
-    assert_equal(result, expected)
-    assert float(expected.abs().max()) > 0.1
-
-
 def test_gdpo_with_one_reward_is_grpo_normalised_over_the_batch() -> None:
     agent = make_agent("gdpo")
     batch = make_batch(some_batch(agent.policy))
@@ -188,13 +172,3 @@ def test_importance_weights_recover_the_on_policy_gradient_from_stale_samples() 
     # A bound on the weights trades that for variance: somewhere in between.
     bounded = result(importance_correction="token-truncate", importance_cap=1.5)
     assert 1e-3 * scale < float((bounded - exact).abs().max()) < float((result() - exact).abs().max())
-
-
-def test_ppo_from_stale_samples_has_the_on_policy_gradient_within_its_clip_range() -> None:
-    """The surrogate's ratio is that weight: with bounds wide open its gradient is exact at any staleness."""
-    agent = make_agent(
-        "ppo", tiny_policy(), whiten=False, gae_lambda=1.0, aggregation=SUM, clip_low=1.0, clip_high=1e9, **SEPARATE
-    )
-    rows, exact = drawn_from_counts(agent.policy)
-    gradient(agent, make_batch(rows))
-    assert_equal_stored(flat_gradient(agent.policy), exact)

@@ -19,13 +19,11 @@ from agents import (
     LearnerConfig,
     ReferencePolicy,
     add_lora,
-    load_policy,
     make_batch,
     rollout,
 )
 from agents.learn.batch_passes import token_logprobs
 from agents.policies.transformers.lora import merged
-from rlvr_envs import CharTokenizer
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_adapter import third_party
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, random_trajectory, tiny_policy
@@ -155,17 +153,6 @@ def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
         assert_equal(copied(tokens).logits, merged(policy.model)(tokens).logits)
         assert_equal(copied(tokens).logits, policy.model(tokens).logits)
     assert all(torch.equal(weight, before[name]) for name, weight in policy.model.named_parameters())
-
-
-@FLOAT64
-def test_a_merged_model_computes_the_same(tmp_path: Path) -> None:
-    agent = trained(adapted())
-    agent.saving.tokenizer = CharTokenizer("abcdefghijklmn")
-    agent.save(tmp_path / "saved")
-    alone, _ = load_policy(tmp_path / "saved")
-    batch = make_batch(some_batch(agent.policy))
-    result = token_logprobs(CausalLMPolicy(alone.model), batch, 64)
-    assert_equal(result, token_logprobs(agent.policy, batch, 64))
 
 
 def test_bad_settings_are_named() -> None:

@@ -19,7 +19,6 @@ from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig
 from agents.policies.transformers import memory, scoring
 from agents.policies.transformers.memory import activation_bytes, checkpointed, checkpoints
 from agents.policies.transformers.prefix_sharing import mask_entries, plan
-from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, random_trajectory
 from verifiers import InvalidArgumentError
@@ -197,20 +196,6 @@ def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass(epochs: int) -> N
     # The same operations on the same numbers.
     assert (metrics["ratio/min"], metrics["ratio/max"]) == (1, 1)
     assert metrics["sampling/sampling_logp_difference/max"] > 0.1  # the sampler's are made up
-
-
-@FLOAT64
-def test_states_are_those_that_the_output_layer_reads() -> None:
-    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=16, heads=2, intermediate_size=32))
-    tokens = torch.randint(VOCAB, (3, 7), generator=torch.Generator().manual_seed(0))
-    outputs = policy.forward(tokens, 2, with_states=True)
-    assert outputs.states is not None
-    assert outputs.states.shape == (3, 6, 16)
-    head = policy.model.get_output_embeddings()
-    logprobs = head(outputs.states[:, :-1]).log_softmax(-1).gather(-1, tokens[:, 2:, None])[..., 0]
-    assert_equal(outputs.logprobs, logprobs)
-    assert_equal(policy.states(tokens, 2), outputs.states)
-    assert_equal(policy.forward(tokens, 2).logprobs, outputs.logprobs)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory of a process is read from /proc")

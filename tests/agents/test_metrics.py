@@ -259,13 +259,6 @@ def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
     assert all(math.isfinite(metrics[name]) for name in wanted - {"explained_variance"})
 
 
-def test_what_is_learned_from_is_counted_and_named() -> None:
-    agent = make_agent("grpo")
-    rows = some_batch(agent.policy)
-    assert agent.update(rows)["tokens"] == sum(int(one.policy_mask.sum()) for one in rows)
-    assert Verdict(1.0, Outcome.CORRECT).outcome == "correct"
-
-
 def clip_shares(name: str, ratios: list[float], advantage: float, **settings: Any) -> tuple[list[bool], list[bool]]:
     """Where an agent says that it clips one completion of these ratios."""
     agent = make_agent(name, **settings)

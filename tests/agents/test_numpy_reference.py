@@ -16,7 +16,6 @@ from tests.agents.numpy_reference import Bools, Floats, Ints
 from tests.agents.rounding import ROUNDING
 
 TOLERANCE = 1e-10
-SEEDS = range(8)
 thorough = settings(max_examples=60)
 
 
@@ -237,17 +236,6 @@ def test_n_step(batch: Tokens, n: int, gamma: float, bootstrapped: bool) -> None
 @thorough
 def test_whiten(batch: Tokens, center: bool) -> None:
     agree(advantages.whiten, batch.advantages, batch.mask, center=center)
-
-
-@pytest.mark.parametrize("seed", SEEDS)
-def test_tokens_on_large_batches(seed: int) -> None:
-    batch = random_tokens(seed, rows=20, width=50)
-    agree(advantages.returns_to_go, batch.rewards, batch.mask, 0.97)
-    for bootstrap in (None, batch.bootstrap):
-        arguments = {"gamma": 0.97, "bootstrap": bootstrap}
-        agree(advantages.gae, batch.rewards, batch.values, batch.mask, gae_lambda=0.9, **arguments)
-        agree(advantages.n_step, batch.rewards, batch.values, batch.mask, 5, **arguments)
-    agree(advantages.whiten, batch.advantages, batch.mask)
 
 
 # ---------------------------------------------------------------- losses

@@ -278,13 +278,6 @@ def test_a_recorded_sample_is_played_again_by_its_seed(kind: str, request: pytes
     assert len(played) == 6
 
 
-def test_the_likeliest_token_is_chosen_at_temperature_0(model: str) -> None:
-    rows = ROW.findall(shown(model, problem=1, top=1, temperature=0.0, env_args=SHORT))
-    assert rows
-    for _, label, share, others in rows:
-        assert others == f"{label} {share}"
-
-
 def test_no_tokens_are_shown_for_top_0(model: str) -> None:
     said = shown(model, problem=1, top=0, env_args=SHORT)
     assert "probabilities" not in said

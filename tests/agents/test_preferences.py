@@ -199,18 +199,6 @@ def test_a_report_by_hand() -> None:
     assert report.mean_score == pytest.approx((4 * 1 + 4 * 1 + margins.sum()) / 8)
 
 
-def test_probabilities_that_are_right_on_average_are_calibrated() -> None:
-    """Preferences drawn with the probabilities of Bradley and Terry: the error is that of the draws alone."""
-    generator = np.random.default_rng(0)
-    one, other = generator.normal(size=(2, 20_000))
-    wins = generator.random(20_000) < 1 / (1 + np.exp(other - one))
-    chosen, rejected = np.where(wins, one, other), np.where(wins, other, one)
-    # Ten bins, each with a standard error of at most sqrt(1/4 / n): their weighted sum is below 10 * 4 * sqrt(10/(4 n)) / 10.
-    bound = 4 * math.sqrt(10 / (4 * 20_000))
-    assert preference_report(chosen, rejected, range(20_000)).calibration_error < bound
-    assert preference_report(4 * chosen, 4 * rejected, range(20_000)).calibration_error > 3 * bound
-
-
 def test_a_report_needs_a_pair() -> None:
     with pytest.raises(InvalidArgumentError, match="at least one pair, got 0 and 0 for 0"):
         preference_report([], [], [])

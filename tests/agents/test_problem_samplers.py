@@ -27,8 +27,9 @@ from agents.rollouts.problem_samplers import (
     UniformSampler,
     make_problem_sampler,
 )
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy, timeless
-from tests.agents.test_lag import agent_for, env_with
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, timeless
+from tests.agents.test_lag import agent_for
+from tests.commands import Command
 from tests.distributed.threads import on_ranks
 from verifiers import InvalidArgumentError, Problem
 
@@ -105,21 +106,6 @@ def test_problems_whose_verifier_breaks_keep_no_more_than_the_floor_until_it_wor
     assert draws(range(300, 1000), range(5)) < 0.01  # that of the floor is 0.005
     draws(range(1000, 4000), range(0))
     assert not sampler.state()["errored"]
-
-
-def test_what_earlier_rounds_had_of_each_part_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    counted: list[int] = []
-    plain = UniformSampler._owners
-    monkeypatch.setattr(
-        UniformSampler, "_owners", lambda self, parts, groups: counted.append(len(groups)) or plain(self, parts, groups)
-    )
-    sampler, rounds = UniformSampler(3), [*range(200), 50, 51, 7]
-    chosen = [sampler.choose(PARTS, number, 6) for number in rounds]
-    once = sum(counted)
-    assert once <= 2 * 6 * 200 + 6 * 64
-    sampler = sampler.with_state(sampler.state())
-    assert sampler.choose(PARTS, 8, 6) == UniformSampler(3).choose(PARTS, 8, 6)
-    assert [UniformSampler(3).choose(PARTS, number, 6) for number in rounds] == chosen
 
 
 def test_a_part_that_was_not_evaluated_has_no_rates_of_another() -> None:
@@ -355,15 +341,11 @@ class Echo(TaskEnv):
 
 
 def test_the_commands_take_mixtures_and_list_what_was_not_solved(
-    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents.commands.main import main
-
     def run(*words: str) -> str:
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        captured = capsys.readouterr()
-        return captured.out if not ended.value.code else " ".join(captured.err.split())
+        code, output, errors = rlvr(*words)
+        return errors if code else output
 
     monkeypatch.chdir(tmp_path)
     Path("own_envs.py").write_text(OWN)

@@ -272,27 +272,6 @@ def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | 
         match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
 
 
-def test_completions_of_a_chat_model_are_graded_as_it_writes(tmp_path: Path, rlvr: Command) -> None:
-    problem = Addition(split="test")[0]
-    made = tmp_path / "made.jsonl"
-    texts = (str(problem.reference), f"So it is $\\boxed{{{problem.reference}}}$.", "So it is 0.")
-    made.write_text("".join(json.dumps({"problem": 0, "completion": text}) + "\n" for text in texts))
-    code, output, _ = rlvr("grade", made, "--env", "Addition", "--out", tmp_path / "graded")
-    assert code == 0
-    assert "verifier numeric" in output
-    assert [row["score"] for row in RecordedRun.read(tmp_path / "graded").rows] == [1, 1, 0]
-    assert rlvr("rescore", tmp_path / "graded")[0] == 0
-
-
-def test_completions_of_uneven_numbers_are_counted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "made.jsonl", [{"problem": index, "completion": "0"} for index in (0, 0, 1)])
-    output = rlvr("grade", "made.jsonl", "--env", "Sort", "--env-args", "size=40", "--out", "graded")[1]
-    assert "(3 completions of 2 problems" in output
-
-
 def test_graded_completions_are_a_record_like_any_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
 ) -> None:

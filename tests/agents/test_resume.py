@@ -11,23 +11,13 @@ import time
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
-import torch
 
 from agents import (
-    GRPO,
-    AgentConfig,
-    CausalLMPolicy,
-    GRPOConfig,
-    LearnerConfig,
-    Reinforce,
-    ReinforceConfig,
     Run,
-    tiny_model,
 )
 from agents.runs.run import latest_checkpoint
-from verifiers import CheckpointError, InvalidArgumentError, MissingDataError
+from verifiers import InvalidArgumentError, MissingDataError
 
 STEPS = 8
 OPTIONS = [
@@ -98,42 +88,6 @@ def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
     checkpoint = latest_checkpoint(tmp_path / "run")
     assert checkpoint is not None
     assert checkpoint.name == f"step-{metrics(tmp_path / 'run')[-1]['step']:06d}"
-
-
-def agent(cls: type[GRPO] | type[Reinforce], config: AgentConfig) -> tuple[Any, Any]:
-    env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=4, tokenizer="char", max_new_tokens=5, copy=False)
-    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
-    return cls(CausalLMPolicy(tiny_model(env.single_action_space.n, **size)), config), env
-
-
-@pytest.mark.parametrize(
-    ("cls", "config"),
-    [
-        (GRPO, GRPOConfig(problems_per_step=2, group_size=3, learner=LearnerConfig(learning_rate=1e-2))),
-        (Reinforce, ReinforceConfig(problems_per_step=4, learner=LearnerConfig(learning_rate=1e-2))),
-    ],
-)
-def test_saving_and_loading_restores_the_agent(cls: Any, config: AgentConfig, tmp_path: Path) -> None:
-    first, env = agent(cls, config)
-    first.learn(env, steps=2)
-    first.save(tmp_path / "saved")
-    second, other = agent(cls, config)
-    second.load(tmp_path / "saved")
-    first.learn(env, steps=4)
-    second.learn(other, steps=4)
-    for one, two in zip(first.policy.parameters(), second.policy.parameters(), strict=True):
-        assert torch.equal(one, two)
-    assert second.policy.version == first.policy.version == 4
-
-
-def test_a_checkpoint_of_another_agent_or_none_is_refused(tmp_path: Path) -> None:
-    first, _ = agent(GRPO, GRPOConfig())
-    with pytest.raises(CheckpointError, match="no checkpoint at"):
-        first.load(tmp_path / "nothing")
-    first.save(tmp_path / "saved")
-    other, _ = agent(Reinforce, ReinforceConfig())
-    with pytest.raises(CheckpointError, match="is of agent 'grpo', not of 'reinforce'"):
-        other.load(tmp_path / "saved")
 
 
 def test_a_run_folder_is_not_written_over(tmp_path: Path) -> None:

@@ -108,7 +108,6 @@ def test_a_batch_without_a_right_completion_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"selection": "bset"}, "Did you mean 'best'"),
         ({"mean_over": "all"}, "unknown mean_over 'all'. Known: kept, sampled"),
         ({"selection": "best", "unique": True}, "unique=True would have no effect here"),
         ({"from_start": True, "reference_sync_every": 3}, "leave reference_sync_every out"),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import http.server
 import json
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,9 @@ from agents.experiments.rlhf import RLHFConfig, Task, fit_reward_model, reward_o
 from agents.policies.transformers.loading import save_model
 from rlvr_envs import CharTokenizer
 from rlvr_envs.tasks import Addition
+from tests.agents.endpoint_server import Body, chat, running
 from tests.commands import Command
-from verifiers import InvalidArgumentError, Problem, make
+from verifiers import Problem, make
 
 SIZES = {"warm-start-steps": 1, "problems": 12, "samples": 6, "reward-model-epochs": 1, "steps": 2, "completions": 8}
 TINY = [f"--{name}={size}" for name, size in SIZES.items()] + ["--test-problems=4"]
@@ -68,56 +66,23 @@ def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, rlvr: Com
     assert "out is not empty" in errors
 
 
-class Judge(http.server.BaseHTTPRequestHandler):
-    """A server of OpenAI's protocol, whose model finds every answer right that contains a 1."""
-
-    protocol_version = "HTTP/1.1"
-
-    def do_POST(self) -> None:
-        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        said = body["messages"][-1]["content"].rpartition("answer:")[2]
-        message = {"role": "assistant", "content": "Yes" if "1" in said else "No"}
-        choices = [{"index": 0, "message": message, "finish_reason": "stop"}]
-        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
-        answer = {
-            "id": "1",
-            "object": "chat.completion",
-            "created": 0,
-            "model": "m",
-            "choices": choices,
-            "usage": usage,
-        }
-        data = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def answers(body: Body, path: str) -> bytes:
+    """As a model that finds every answer right that contains a 1."""
+    said = body["messages"][-1]["content"].rpartition("answer:")[2]
+    return chat("Yes" if "1" in said else "No")
 
 
-@pytest.fixture
-def judge() -> Iterator[str]:
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Judge)
-    server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/v1"
-    server.shutdown()
-    server.server_close()
-
-
-def test_a_judge_can_be_the_one_who_prefers(start: str, judge: str) -> None:
+def test_a_judge_can_be_the_one_who_prefers(start: str) -> None:
     pytest.importorskip("openai")
     arguments = {
         "model": "m",
-        "base_url": judge,
         "prompt": "{prompt}|{reference}|answer:{completion}",
         "labels": {"Yes": "correct", "No": "incorrect"},
     }
-    task = Task("rlvr/Addition-v0", {"digits": 1, "max_new_tokens": 3}, preferences=("judge", arguments))
-    count = sample_pairs(task, RLHFConfig(problems=6, samples=6), Path(start), Path("pairs.jsonl"))
+    with running(answers) as server:
+        judge = ("judge", {**arguments, "base_url": server.url})
+        task = Task("rlvr/Addition-v0", {"digits": 1, "max_new_tokens": 3}, preferences=judge)
+        count = sample_pairs(task, RLHFConfig(problems=6, samples=6), Path(start), Path("pairs.jsonl"))
     pairs = read_pairs("pairs.jsonl")
     assert len(pairs) == count > 1
     assert all("1" in pair.chosen and "1" not in pair.rejected for pair in pairs)
@@ -128,16 +93,6 @@ def test_completions_that_are_all_alike_to_the_judge_are_no_pairs(start: str, rl
     code, _, errors = rlvr(*words, "--verifier-args", "free=98", "limit=99")
     assert code == 1
     assert "72 completions of 12 problems give 0 pairs of different scores" in errors
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        RLHFConfig(**settings)
 
 
 def test_the_members_of_an_ensemble_are_tested_with_the_same_pairs(start: str, tmp_path: Path) -> None:

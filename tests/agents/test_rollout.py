@@ -13,10 +13,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from agents import Action, Episode, rollout
-from agents.learn.metrics import summarize
-from rlvr_envs import Reply, TokenVectorEnv, Turn
-from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, vector_env
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from rlvr_envs import Reply, Turn
+from tests.envs.helpers import EOS, says, text_tokens, vector_env
+from verifiers import InvalidArgumentError, Problem
 
 A, B = text_tokens("ab")
 
@@ -102,18 +101,6 @@ def test_inserted_tokens_are_not_the_policys(width: int) -> None:
         assert trajectory.completion == "aa"
 
 
-@pytest.mark.parametrize("rows", [1, 3])
-def test_deferred_verdicts_give_the_same_trajectories(rows: int) -> None:
-    env = TokenVectorEnv(streams(rows, verification="deferred"))
-    deferred = rollout(env, Scripted([A, B, EOS]), EPISODES)
-    sync = rollout(vector_env(rows), Scripted([A, B, EOS]), EPISODES)
-    for one, other in zip(deferred, sync, strict=True):
-        assert one.rewards.tolist() == other.rewards.tolist()
-        assert one.verdict == other.verdict
-        assert one.tokens.tolist() == other.tokens.tolist()
-    env.close()
-
-
 class Transparent(VectorWrapper[Any, Any, Any, Any, Any]):
     """A wrapper that hides `step_many`."""
 
@@ -137,25 +124,6 @@ def test_an_environment_that_resets_itself_is_refused() -> None:
     assert env.metadata["autoreset_mode"] is not AutoresetMode.DISABLED
     with pytest.raises(InvalidArgumentError, match="DISABLED"):
         rollout(env, Scripted([EOS]), EPISODES[:1])
-
-
-class SometimesBroken(CountLetters):
-    """Breaks on every problem whose letter is b."""
-
-    def __call__(self, completion: str, problem: Problem) -> Verdict:
-        if problem.reference == "b":
-            raise OSError("no judge")
-        return super().__call__(completion, problem)
-
-
-def test_a_broken_verifier_is_counted_and_left_out_of_the_means() -> None:
-    trajectories = rollout(vector_env(2, verifier=SometimesBroken()), Scripted([A, EOS]), EPISODES[:2])
-    assert [t.errored for t in trajectories] == [False, True]
-    assert np.isnan(trajectories[1].score)
-    assert trajectories[1].verdict is not None
-    assert trajectories[1].verdict.outcome is Outcome.VERIFIER_ERROR
-    summary = summarize(trajectories)
-    assert (summary["reward"], summary["verifier_errors"]) == (1.0, 1.0)
 
 
 class Wide(Scripted):

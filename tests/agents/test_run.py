@@ -78,12 +78,6 @@ def test_the_best_is_known_after_a_resume(tmp_path: Path) -> None:
     run.close()
 
 
-def test_keep_is_at_least_1(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgumentError, match="keep must be at least 1, or None for all checkpoints, got 0"):
-        Run(tmp_path / "run", {}, keep=0)
-    assert not (tmp_path / "run").exists()
-
-
 def test_what_a_crash_left_half_written_or_half_removed_is_cleaned_up(tmp_path: Path) -> None:
     trained(tmp_path / "run", 2)
     for leftover in (".step-000003.partial", ".step-000001.removed", ".step-000002.previous"):
@@ -315,9 +309,6 @@ def test_a_model_of_a_damaged_checkpoint_is_refused_by_that_name(three_steps: Pa
     load_policy(folder / "checkpoints" / "step-000002", tokenizer="char")
 
 
-# Signals
-
-
 def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     process = subprocess.Popen(command(folder, "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -329,6 +320,9 @@ def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
     checkpoint = latest_checkpoint(folder)
     assert checkpoint is not None
     assert checkpoint.name == f"step-{metrics(folder)[-1]['step']:06d}"
+
+
+# Signals
 
 
 @pytest.mark.usefixtures("ctrl_c")

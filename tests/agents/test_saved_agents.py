@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,9 @@ pytest.importorskip("torch")
 from gymnasium.vector import AutoresetMode
 
 from agents import DQN, PPO, DQNConfig, MLPPolicy, PPOConfig, QLearning, QLearningConfig
-from agents.commands.main import main
 from agents.runs.reading import RecordedRun, paired_scores
+from tests.commands import Command
 from verifiers import CheckpointError
-
-Rlvr = Callable[..., tuple[int, str]]
-
-
-@pytest.fixture
-def rlvr(capsys: pytest.CaptureFixture[str]) -> Rlvr:
-    def run(*words: object) -> tuple[int, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([*map(str, words)])
-        said = capsys.readouterr()
-        assert isinstance(ended.value.code, int)
-        return ended.value.code, said.out + said.err
-
-    return run
 
 
 def table(folder: Path) -> Path:
@@ -73,9 +58,9 @@ def test_a_perceptron_is_read_back_as_it_was(tmp_path: Path) -> None:
         MLPPolicy.load(tmp_path)
 
 
-def test_a_table_is_evaluated_as_in_python(rlvr: Rlvr, tmp_path: Path) -> None:
+def test_a_table_is_evaluated_as_in_python(rlvr: Command, tmp_path: Path) -> None:
     folder = table(tmp_path / "table")
-    code, said = rlvr("eval", "--env", "Maze", "--model", folder, "--out", tmp_path / "greedy")
+    code, said, _ = rlvr("eval", "--env", "Maze", "--model", folder, "--out", tmp_path / "greedy")
     assert (code, "score 10.000" in said) == (0, True)
     explores = ("--samples", 9, "--temperature", 1, "--seed", 4)
     assert rlvr("eval", "--env", "MazeState", "--model", folder, *explores, "--out", tmp_path / "out")[0] == 0
@@ -89,7 +74,7 @@ def test_a_table_is_evaluated_as_in_python(rlvr: Rlvr, tmp_path: Path) -> None:
     assert len({row["completion"] for row in rows}) > 1
 
 
-def test_a_perceptron_is_evaluated_and_compared(rlvr: Rlvr, tmp_path: Path) -> None:
+def test_a_perceptron_is_evaluated_and_compared(rlvr: Command, tmp_path: Path) -> None:
     """Drawn problems are the same in two evaluations with one seed, and have ids of their own."""
     for name in ("one", "two"):
         folder = perceptron(tmp_path / f"model-{name}", values=name == "two")
@@ -97,7 +82,7 @@ def test_a_perceptron_is_evaluated_and_compared(rlvr: Rlvr, tmp_path: Path) -> N
         assert rlvr(*line, "--out", tmp_path / name)[0] == 0
     runs = [RecordedRun.read(tmp_path / name) for name in ("one", "two")]
     assert paired_scores(runs)[0] == ["drawn@0.0", "drawn@0.1", "drawn@0.2"]
-    code, said = rlvr(*line, "--temperature", 1, "--out", tmp_path / "three")
+    code, _, said = rlvr(*line, "--temperature", 1, "--out", tmp_path / "three")
     assert (code, "action values, which are no log-probabilities" in said) == (2, True)
 
 
@@ -123,29 +108,29 @@ def test_a_perceptron_is_evaluated_and_compared(rlvr: Rlvr, tmp_path: Path) -> N
     ],
 )
 def test_what_does_not_fit_is_refused(
-    line: tuple[Any, ...], message: str, rlvr: Rlvr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    line: tuple[Any, ...], message: str, rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     table(tmp_path / "table")
     perceptron(tmp_path / "net")
-    code, said = rlvr(*line)
-    assert (code, message in said, said.count("\n")) == (2, True, 1)
+    code, _, errors = rlvr(*line)
+    assert (code, message in errors, errors.count("error: ")) == (2, True, 1)
     assert not (tmp_path / "runs").exists()
 
 
-def test_an_episode_is_shown_step_by_step(rlvr: Rlvr, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    code, said = rlvr("play", "--env", "Maze", "--model", table(tmp_path / "table"), "--temperature", 0, "--top", 1)
+def test_an_episode_is_shown_step_by_step(rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, said, _ = rlvr("play", "--env", "Maze", "--model", table(tmp_path / "table"), "--temperature", 0, "--top", 1)
     assert code == 0
     steps = [line.split() for line in said.splitlines() if " action " in line and "after" not in line]
     assert sum(float(step[-1]) for step in steps) == 10
     assert f"terminated after {len(steps)} actions" in said
     for values in (False, True):
         net = perceptron(tmp_path / f"net-{values}", values=values)
-        code, said = rlvr("play", "--env", "CartPole-v1", "--model", net, "--seed", 2)
+        code, said, _ = rlvr("play", "--env", "CartPole-v1", "--model", net, "--seed", 2)
         assert (code, "terminated after" in said) == (0, True)
         assert ("of values 0" in said or "of values 1" in said) == values
     monkeypatch.setattr(sys, "stdin", io.StringIO("7\n0\n"))
-    code, said = rlvr("play", "--env", "CartPole-v1")
+    code, said, _ = rlvr("play", "--env", "CartPole-v1")
     assert (code, "from 0 to 1" in said, "left after 1 action" in said) == (0, True, True)
 
 
@@ -165,7 +150,7 @@ problems = 1
 """
 
 
-def test_a_bench_trains_tables_beside_networks(rlvr: Rlvr, tmp_path: Path) -> None:
+def test_a_bench_trains_tables_beside_networks(rlvr: Command, tmp_path: Path) -> None:
     (tmp_path / "suite.toml").write_text(SUITE)
     line = ("bench", "--suite", tmp_path / "suite.toml", "--out", tmp_path / "out")
     assert rlvr(*line)[0] == 0
@@ -173,5 +158,5 @@ def test_a_bench_trains_tables_beside_networks(rlvr: Rlvr, tmp_path: Path) -> No
     assert [(cell["name"], len(cell["runs"])) for cell in board["cells"]] == [("q-learning", 2), ("dqn", 2)]
     assert rlvr(*line, "--resume")[0] == 0
     (tmp_path / "suite.toml").write_text(SUITE.replace("problems = 1", "").replace('"MazeState"', '"CartPole-v1"'))
-    code, said = rlvr(*line[:-1], tmp_path / "other")
+    code, _, said = rlvr(*line[:-1], tmp_path / "other")
     assert (code, "draws its problems: say how many to draw" in said) == (2, True)

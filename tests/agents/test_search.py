@@ -17,11 +17,11 @@ import torch
 
 from agents import Episode, EvaluationRecord, TorchPolicy, evaluate, rollout
 from agents.commands.evaluate import search_for
-from agents.commands.gradient_lab import graded, small_env, small_lab
+from agents.commands.gradient_lab import small_env, small_lab
 from agents.search import MCTS, Beam, BestOfN, Search, SearchResult
 from agents.search.mcts import _Edge, _Node, _Tree
 from agents.search.prefixes import next_logprobs
-from rlvr_envs import Reply, Turn, exact
+from rlvr_envs import Reply, Turn
 from rlvr_envs.types import FixedActions
 from tests.envs.helpers import EOS, says, text_tokens, vector_env
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict
@@ -58,14 +58,6 @@ def uniform_policy(vocab_size: int) -> TorchPolicy:
 
 
 # Next-token probabilities
-
-
-def test_next_tokens_are_rated_as_completions_are() -> None:
-    for one in LAB.completions:
-        rows = np.flatnonzero(one.policy_mask)
-        rated = next_logprobs(LAB.policy, [one.tokens[:position] for position in rows], None)
-        np.testing.assert_allclose(rated[np.arange(len(rows)), one.tokens[rows]], one.logprobs[rows], atol=1e-5)
-        np.testing.assert_allclose(np.exp(rated).sum(1), 1, atol=1e-5)
 
 
 def test_illegal_tokens_have_no_probability() -> None:
@@ -154,33 +146,6 @@ def test_with_more_simulations_than_completions_the_best_one_is_found(batch: int
     env = small_env()
     for result in found(MCTS(150, "oracle", batch=batch, exploration=3.0), env, LAB.policy, range(3)):
         assert result.guide_score == result.trajectory.score == pytest.approx(MOST)
-
-
-def test_another_verifier_guides_as_well() -> None:
-    def count_b(completion: str, problem: Problem) -> Verdict:
-        return Verdict(float(completion.count("b")), Outcome.SCORED)
-
-    (result,) = found(MCTS(150, count_b, exploration=3.0), small_env(), LAB.policy)
-    assert (result.trajectory.completion, result.guide_score) == ("bbb", 3.0)
-    assert result.trajectory.score == pytest.approx(graded("bbb", Problem("lab", "a", None)))
-
-
-CORRIDOR = """
-+---+---+---+---+---+
-| S               G |
-+---+---+---+---+---+
-"""
-
-
-def test_the_optimal_walk_in_a_maze_is_found_with_400_simulations() -> None:
-    """Of 256 walks of four moves one is optimal, as dynamic programming knows; all seeds from 0 to 19 find it."""
-    env = gymnasium.make_vec(
-        "rlvr/Maze-v0", num_envs=8, copy=False, layout=CORRIDOR, step_reward=-1.0, max_new_tokens=10
-    )
-    policy = uniform_policy(int(env.single_action_space.n))  # type: ignore[attr-defined]
-    (optimum,) = exact.optimal_returns(env.unwrapped)  # type: ignore[arg-type]
-    (result,) = found(MCTS(400, "oracle", exploration=4.0), env, policy)
-    assert (result.trajectory.score, result.trajectory.completion) == (optimum, "RRRR")
 
 
 def test_episodes_whose_verifier_breaks_are_worth_the_least() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import logging
 from typing import Any
 
 import numpy as np
@@ -17,16 +16,14 @@ from transformers import (
     GPT2LMHeadModel,
     LlamaConfig,
     LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
     Qwen2Config,
     Qwen2ForCausalLM,
     Qwen3Config,
     Qwen3ForCausalLM,
 )
 
-from agents import GRPO, Batch, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig, Trajectory, make_batch
-from agents.policies.transformers import model_capabilities, prefix_sharing, scoring
+from agents import Batch, CausalLMPolicy, PolicyConfig, Trajectory, make_batch
+from agents.policies.transformers import prefix_sharing, scoring
 from agents.policies.transformers.kv_cache import CacheKind, can_group
 from agents.policies.transformers.logprobs import token_logprobs_and_entropy
 from agents.policies.transformers.model_capabilities import agree, can_share, costs_of
@@ -133,16 +130,6 @@ def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpoint
         assert_equal(result, expected)
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_in_float32_the_packed_pass_equals_the_plain_one_up_to_its_rounding(name: str) -> None:
-    """The precision that models learn in, where the bound is wide, and still far below what a wrong layout does."""
-    batch = make_batch(groups())
-    plain = outputs_and_gradient(CausalLMPolicy(model(name), PolicyConfig(shared_prefix=False)), batch)
-    for expected, result in zip(plain, outputs_and_gradient(CausalLMPolicy(model(name)), batch), strict=True):
-        assert result.dtype is torch.float32
-        assert_equal(result, expected, precision=np.float32)
-
-
 def test_a_layout_by_hand() -> None:
     """Two rows of prompt 5 6, one of prompt 7: nothing twice, no padding."""
     tokens = torch.tensor([[5, 6, 1, 2], [7, 3, 0, 0], [5, 6, 4, 0]])
@@ -212,21 +199,6 @@ def test_long_completions_after_short_prompts_are_read_plainly() -> None:
     assert cheaper(128, 32)
     assert cheaper(512, 128)
     assert not cheaper(64, 1024)
-
-
-def test_sliding_windows_fall_back_and_say_so_once(caplog: pytest.LogCaptureFixture) -> None:
-    made = MistralForCausalLM(MistralConfig(**SIZES, sliding_window=8))
-    policy = CausalLMPolicy(made)
-    batch = make_batch(groups())
-    model_capabilities._say.cache_clear()  # another test may have made it say so
-    with caplog.at_level(logging.WARNING):
-        expected = policy.forward(batch.tokens, batch.first).logprobs
-        for _ in range(2):
-            assert torch.equal(policy.read(batch).logprobs, expected)
-    assert [record.getMessage() for record in caplog.records] == [
-        "in training, MistralForCausalLM computes prompts once for each completion, not once for each group: some of its "
-        "layers have no full attention"
-    ]
 
 
 def test_a_model_that_ignores_the_layout_is_found_out() -> None:
@@ -325,31 +297,6 @@ def test_rows_off_the_loss_mask_change_nothing_for_the_others(lengths: int | Non
     assert not sharing.read(nothing).shared
 
 
-def test_a_bias_by_hand_is_made_once_for_all_layers() -> None:
-    sharing = CausalLMPolicy(model("qwen2"))
-    batch = make_batch(even_groups(members=4, own=3, count=1))
-    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
-    (group,) = layout.groups
-    bias = group.bias(torch.float32)
-    assert bias.dtype is torch.float32
-    assert torch.equal(bias == 0, group.mask)
-    assert bool((bias[~group.mask] == -torch.inf).all())
-    assert group.bias(torch.float32) is bias
-    assert all(step % 16 == 0 for step in bias.stride()[:-1])
-    kept = []
-
-    def keep(tensor: Tensor) -> Tensor:
-        if tensor.shape == group.mask.shape:
-            kept.append(tensor.data_ptr())
-        return tensor
-
-    assert sharing._lm.shares_prefixes
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        assert sharing.read(batch).shared
-    assert len(kept) == 2  # by two layers
-    assert len(set(kept)) == 1
-
-
 def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
     """The model keeps the attention function that knows layouts; without one it does what it did."""
     policy = CausalLMPolicy(model("llama"))
@@ -363,17 +310,6 @@ def test_sampling_is_the_same_before_and_after_the_packed_pass() -> None:
     after = fresh.act(observation)
     assert after.logprobs.tolist() == before.logprobs.tolist()
     assert after.tokens.tolist() == before.tokens.tolist()
-
-
-@FLOAT64
-def test_an_update_is_the_same_with_the_flag_off() -> None:
-    results = []
-    for shared in (False, True):
-        policy = CausalLMPolicy(model("qwen2"), PolicyConfig(shared_prefix=shared))
-        config = GRPOConfig(learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=8))
-        metrics = GRPO(policy, config).update(groups())
-        results.append((metrics["loss"], metrics["grad_norm"]))
-    assert_equal(results[0], results[1])
 
 
 # The output layer

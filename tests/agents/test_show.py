@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.color import Color
 
 from agents.commands.show import Show
 from agents.console.terminal import TerminalConsole
-from agents.console.token_colors import advantage_shares, colored_tokens, log_probability_shares
 from tests.commands import Command
 from tests.recorded import ODD, row, run_of
 from verifiers import DataError, InvalidArgumentError, UnknownNameError
@@ -153,17 +150,6 @@ def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> No
 def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"p0: {message}"):
         shown(folder_with(tmp_path, row(**TOKENS | columns)))
-
-
-def test_shares_of_advantages_and_probabilities() -> None:
-    assert advantage_shares([2.0, -1.0, 0.0]) == [1.0, -0.5, 0.0]
-    assert all(math.isnan(share) for share in advantage_shares([0.0, math.nan, math.inf]))
-    assert log_probability_shares([0.0, math.log(0.25), -math.inf, 1e-9]) == pytest.approx([0.0, -0.75, -1.0, 0.0])
-    assert math.isnan(log_probability_shares([math.nan])[0])
-    text = colored_tokens(["a", "b", "c"], [1.0, 0.0, math.nan])
-    assert [span.style.bgcolor for span in text.spans if not isinstance(span.style, str) and span.style.bgcolor] == [
-        Color.from_rgb(110, 200, 110)
-    ]
 
 
 def test_the_command_shows_a_completion(tmp_path: Path, rlvr: Command) -> None:

@@ -97,23 +97,6 @@ def test_the_expected_update_of_expected_sarsa_settles_at_the_values_of_its_own_
     assert (np.abs(truth - best).max() < 1e-9) == (epsilon == 0)
 
 
-def test_the_expected_update_of_double_q_learning_settles_at_the_best_values_in_both_tables() -> None:
-    mdp = chance_mdp()
-    agent = DoubleQLearning(Chance(), DoubleQLearningConfig(gamma=0.9, step_size=1.0))
-    for _ in range(200):
-        for learning, judging in ((agent.values, agent.other_values), (agent.other_values, agent.values)):
-            for state, action in np.ndindex(*mdp.reward.shape):
-                onward = mdp.transition[state, action]
-                values = [
-                    agent.target(Transition(state, action, 0.0, following, False, False), learning, judging)
-                    for following in range(4)
-                ]
-                agent.update_table(learning, state, action, float(mdp.reward[state, action] + onward @ values))
-    best = exact.optimal_values(mdp, gamma=0.9).action
-    np.testing.assert_allclose(agent.values, best, atol=1e-9)
-    np.testing.assert_allclose(agent.other_values, best, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", METHODS)
 @pytest.mark.parametrize("env_class", [MazeStateEnv, GridWorldStateEnv])
 def test_every_method_finds_the_best_policy(name: str, env_class: Any) -> None:
@@ -162,18 +145,6 @@ def relearn(agent: ActionValueAgent, episodes: list[list[Transition]]) -> np.nda
 def env() -> MazeStateEnv:
     """A maze with a price of moves, where many episodes reach the time limit."""
     return MazeStateEnv(layout=CORRIDOR, step_reward=-0.25, max_steps=12)
-
-
-def test_sarsa_without_exploration_is_q_learning(env: MazeStateEnv) -> None:
-    sarsa = SARSA(env, SARSAConfig(epsilon=0.0, step_size=0.3))
-    episodes = played(sarsa, env, steps=8)
-    assert any(episode[-1].truncated for episode in episodes)
-    assert any(episode[-1].terminated for episode in episodes)
-    values = relearn(QLearning(env, QLearningConfig(step_size=0.3)), episodes)
-    np.testing.assert_allclose(values, sarsa.values, rtol=0, atol=1e-12)
-    exploring = SARSA(env, SARSAConfig(epsilon=0.5, step_size=0.3))
-    other = played(exploring, env, steps=8)
-    assert np.abs(relearn(QLearning(env, QLearningConfig(step_size=0.3)), other) - exploring.values).max() > 0.01
 
 
 def test_expected_sarsa_about_the_greedy_policy_is_q_learning(env: MazeStateEnv) -> None:

@@ -7,11 +7,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
-import torch
 
 import verifiers
-from agents import Action, Episode, TorchPolicy, Trajectory, agent_classes, rollout
-from agents.learn.learner import Loss
+from agents import Action, Episode, Trajectory, rollout
 from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
 
@@ -142,25 +140,3 @@ def test_ends_beyond_the_completion_are_refused() -> None:
         play(b"ab", 1, verifier=beyond)
     with pytest.raises(InvalidArgumentError, match="has no token scores"):
         Verdict(float("nan"), Outcome.VERIFIER_ERROR, token_scores=((1, 1.0),))
-
-
-def test_advantages_and_the_gradient_credit_the_right_tokens() -> None:
-    """With discount 0 a token's advantage is its own reward, so the gradient is a sum that can be written down."""
-    table = torch.nn.Embedding(ByteTokenizer.vocab_size, ByteTokenizer.vocab_size)
-    policy = TorchPolicy(table, torch.nn.Identity())
-    cls, config_cls = agent_classes("reinforce")
-    settings: dict[str, Any] = {"baseline": "none", "problems_per_step": 1}
-    agent = cls(policy, config_cls(gamma=0.0, **settings))
-    trajectory = play(b"a+b-", 1)
-    rewards = [0, 0, 0, 1, 0, -2, 10]
-    batch, advantages = agent.compute_advantages([trajectory])
-    assert advantages[0].tolist() == pytest.approx(rewards)
-    agent.learner.backward(batch, advantages, Loss(agent.updating.terms, aggregation=agent.config.aggregation))
-    assert table.weight.grad is not None
-    result, table.weight.grad = table.weight.grad.clone(), None
-    tokens = torch.from_numpy(trajectory.tokens.astype(np.int64))
-    logprobs = table.weight[tokens[:-1]].log_softmax(-1).gather(-1, tokens[1:, None])[:, 0]
-    (-(torch.tensor(rewards[1:]) * logprobs).sum()).backward()
-    torch.testing.assert_close(result, table.weight.grad)
-    to_go = cls(policy, config_cls(**settings)).compute_advantages([trajectory])[1]
-    assert to_go[0, 2:].tolist() == pytest.approx([9, 9, 8, 8, 10])

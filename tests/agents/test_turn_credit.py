@@ -1,18 +1,15 @@
-"""Advantages by turns: numbers by hand, the limit of one turn, and the exact gradient on two worlds of several turns."""
+"""Advantages by turns: numbers by hand and the limit of one turn; the court of estimators has their exact gradients."""
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Callable
 
 import pytest
 import torch
-from torch import Tensor
 
 from agents import make_batch
 from agents.advantages import group_centered, group_z_score, leave_one_out
-from agents.turns import Relative, turn_group_relative, turn_numbers, turn_rewards
+from agents.turns import turn_group_relative, turn_numbers, turn_rewards
 from tests.agents.agent_cases import make_agent
 from tests.agents.trajectories import trajectory
 from verifiers import UnknownNameError
@@ -69,63 +66,6 @@ def test_one_turn_is_one_step(length: int) -> None:
     torch.testing.assert_close(ours[:, 1], group_z_score(scores, groups, valid))
 
 
-# A world of two turns of two tokens of {0, 1}; the first is answered with its sum modulo 2, which the second sees.
-
-MASK2 = torch.tensor([0, 1, 1, 0, 1, 1]).bool()
-
-
-def episode(choices: tuple[int, ...]) -> tuple[list[int], list[float]]:
-    """Tokens and rewards of an episode of two turns."""
-    a, b, c, d = choices
-    told = (a + b) % 2
-    return [0, a, b, told, c, d], [0.0, 0.0, 1.0 * a * b, 0.25, 0.0, 2.0 * (c == told) + 1.0 * d]
-
-
-EPISODES = [episode(choices) for choices in itertools.product((0, 1), repeat=4)]
-
-
-def log_probability(theta: Tensor, tokens: list[int]) -> Tensor:
-    """Log-probabilities [t] of a table by position and all tokens before it."""
-    seen = [int("".join(map(str, tokens[:at])) or "0", 2) for at in range(6)]
-    return torch.stack([theta[at, seen[at]].log_softmax(0)[tokens[at]] for at in range(6)])
-
-
-def exact_gradient(theta: Tensor) -> Tensor:
-    value = torch.zeros((), dtype=torch.float64)
-    for tokens, rewards in EPISODES:
-        value = value + log_probability(theta, tokens)[MASK2].sum().exp() * sum(rewards)
-    (gradient,) = torch.autograd.grad(value, theta)
-    return gradient
-
-
-def expected_gradient(theta: Tensor, advantages: Callable[[Tensor], Tensor], size: int) -> Tensor:
-    """The expected mean over a group of sum of A grad log pi, by enumeration of all groups of a size."""
-    total = torch.zeros((), dtype=torch.float64)
-    logprobs = [log_probability(theta, tokens) for tokens, _ in EPISODES]
-    for group in itertools.product(range(len(EPISODES)), repeat=size):
-        rows = torch.stack([logprobs[index] for index in group])
-        probability = rows.detach()[:, MASK2].sum().exp()
-        weights = advantages(torch.tensor([EPISODES[index][1] for index in group], dtype=torch.float64))
-        total = total + probability * (rows * weights).sum() / size
-    (gradient,) = torch.autograd.grad(total, theta)
-    return gradient
-
-
-def masks(count: int) -> Tensor:
-    return MASK2.expand(count, -1)
-
-
-def test_the_expected_gradient_is_the_exact_one() -> None:
-    generator = torch.Generator().manual_seed(1)
-    theta = torch.randn(6, 32, 2, generator=generator, dtype=torch.float64).requires_grad_()
-
-    def advantages(rewards: Tensor) -> Tensor:
-        groups, valid = torch.zeros(len(rewards), dtype=torch.long), torch.ones(len(rewards), dtype=torch.bool)
-        return turn_group_relative(rewards, masks(len(rewards)), groups, valid, relative=leave_one_out)
-
-    torch.testing.assert_close(expected_gradient(theta, advantages, 2), exact_gradient(theta), atol=1e-12, rtol=1e-10)
-
-
 def test_it_is_a_setting_of_agents_that_compare_scores() -> None:
     """On episodes of different numbers of turns; by completions all tokens get the same."""
     rows = [
@@ -145,80 +85,3 @@ def test_it_is_a_setting_of_agents_that_compare_scores() -> None:
         assert (whole == whole[:, :1]).all()
     with pytest.raises(UnknownNameError, match="turn"):
         make_agent("grpo", credit="turns")
-
-
-# A world of up to three turns of one token: 0 goes on, 1 and 2 end the episode, and any third turn is the last. What a turn
-# earns depends on all tokens so far.
-
-
-def turns_played(tokens: tuple[int, ...]) -> tuple[list[int], list[float], list[bool]]:
-    """Tokens, rewards and mask of an episode, each own token behind one of the environment's."""
-    stream, rewards, mask = [0] * 6, [0.0] * 6, [False] * 6
-    for turn, token in enumerate(tokens):
-        at = 2 * turn + 1
-        stream[at], mask[at] = token, True
-        rewards[at] = (
-            0.5 + 0.7 * token - 0.4 * turn + (1.3 * (token == 2), -0.8 * (token == 1), 0.9 * (token == 1))[turn]
-        )
-    return stream, rewards, mask
-
-
-UNEVEN = [
-    turns_played((*goes_on, last))
-    for turns in (1, 2, 3)
-    for goes_on in ((0,) * (turns - 1),)
-    for last in ((1, 2) if turns < 3 else (0, 1, 2))
-]
-
-
-def uneven_table(go_on: float) -> Tensor:
-    """Logits of a random policy that goes on with about the odds exp(go_on)."""
-    generator = torch.Generator().manual_seed(2)
-    theta = torch.randn(6, 3, generator=generator, dtype=torch.float64)
-    theta[:, 0] += go_on
-    return theta.requires_grad_()
-
-
-def uneven_gradients(go_on: float, size: int, relative: Relative, valid: tuple[bool, ...]) -> tuple[Tensor, Tensor]:
-    """The exact gradient, and the expected mean over the valid episodes of a group of sum of A grad log pi.
-
-    There is one distribution for each turn, since the tokens before it are all 0.
-    """
-    theta = uneven_table(go_on)
-    tokens, masks = (torch.tensor([played[column] for played in UNEVEN]) for column in (0, 2))
-    rewards = torch.tensor([played[1] for played in UNEVEN], dtype=torch.float64)
-    logprobs = theta.log_softmax(1)[torch.arange(6), tokens] * masks
-    chances = logprobs.sum(1).exp()
-    assert float(chances.detach().sum()) == pytest.approx(1)
-    (exact,) = torch.autograd.grad((chances * (rewards * masks).sum(1)).sum(), theta, retain_graph=True)
-    drawn = torch.cartesian_prod(*[torch.arange(len(UNEVEN))] * size)
-    weights = chances.detach()[drawn].prod(1).repeat_interleave(size) / sum(valid)
-    rows, groups = drawn.flatten(), torch.arange(len(drawn)).repeat_interleave(size)
-    counted = torch.tensor(valid).repeat(len(drawn))
-    advantages = turn_group_relative(rewards[rows], masks[rows], groups, counted, relative=relative)
-    (expected,) = torch.autograd.grad((weights[:, None] * logprobs[rows] * advantages).sum(), theta)
-    return exact, expected
-
-
-@pytest.mark.parametrize("go_on", [-1.5, 0.0, 1.5])
-@pytest.mark.parametrize("valid", [(True, True), (True, True, True), (True, False, True)], ids=["2", "3", "2 of 3"])
-def test_leave_one_out_is_exact_where_episodes_differ_in_their_number_of_turns(
-    go_on: float, valid: tuple[bool, ...]
-) -> None:
-    exact, expected = uneven_gradients(go_on, len(valid), leave_one_out, valid)
-    torch.testing.assert_close(expected, exact, atol=1e-12, rtol=1e-10)
-
-
-def test_other_baselines_scale_turns_by_how_many_episodes_have_them() -> None:
-    exact, expected = uneven_gradients(0.0, 2, group_centered, (True, True))
-    torch.testing.assert_close(expected, exact / 2, atol=1e-12, rtol=1e-10)  # two are always compared
-    exact, expected = uneven_gradients(0.0, 3, group_centered, (True, True, True))
-    scales = [float((expected[turn] @ exact[turn]) / (exact[turn] @ exact[turn])) for turn in (1, 3, 5)]
-    assert scales[0] == pytest.approx(2 / 3)  # all have a first turn
-    assert all(1 / 2 < scale < 2 / 3 for scale in scales[1:])
-    exact, expected = uneven_gradients(0.0, 3, group_z_score, (True, True, True))
-    assert 0.9 < float(torch.cosine_similarity(expected.flatten(), exact.flatten(), dim=0)) < 0.99
-
-
-def test_a_group_with_one_valid_episode_adds_nothing_to_the_gradient() -> None:
-    assert uneven_gradients(0.0, 2, leave_one_out, (True, False))[1].eq(0).all()

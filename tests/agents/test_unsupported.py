@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from agents.commands.main import main
 from agents.learn.metrics import summarize
 from agents.learn.verifier_errors import VerifierWatch
 from agents.runs.evaluation import summarize_evaluation
@@ -16,6 +15,7 @@ from agents.runs.evaluation_record import Sample
 from agents.runs.verdicts import is_unsupported
 from agents.types import Trajectory
 from tests.agents.trajectories import trajectory
+from tests.commands import Command
 from verifiers import Outcome, Verdict
 
 UNSUPPORTED = Verdict.of(Outcome.INCORRECT, detail={"failure": "unsupported"})
@@ -52,9 +52,7 @@ def test_training_names_a_problem_whose_every_completion_was_unsupported_once() 
     assert watch.unsupported(batch) == []
 
 
-def test_check_dataset_lists_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_check_dataset_lists_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command) -> None:
     gold = "    class N:\n        def __eq__(self, other): return other == 2 * x\n    return N()\n"
     row = {"prompt": "def double(x):\n", "entry_point": "double", "test": "def check(c):\n    assert c(2) == 4\n"}
     rows = [
@@ -66,8 +64,7 @@ def test_check_dataset_lists_them(
         "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
     )
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    with pytest.raises(SystemExit, match="1"):
-        main(["check-dataset", "HumanEval"])
-    output = capsys.readouterr().out
+    code, output, _ = rlvr("check-dataset", "HumanEval")
+    assert code == 1
     assert "1 of 2 gold completions pass, 1 incorrect" in output
     assert "test: the verifier does not support the tests of HumanEval/1" in output

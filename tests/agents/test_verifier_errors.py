@@ -9,7 +9,6 @@ import socket
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import pytest
 import torch
 
@@ -20,7 +19,7 @@ from agents.runs.evaluation import summarize_evaluation
 from agents.runs.evaluation_record import Sample
 from agents.runs.run import step_checkpoints
 from agents.runs.verdicts import error_cause
-from tests.agents.agent_cases import all_weights, digits, make_agent, playing_policy
+from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierFailureError, make
 
@@ -45,12 +44,6 @@ def closed_port(completion: str, problem: Problem) -> float:
         port = server.getsockname()[1]
     socket.create_connection(("127.0.0.1", port), timeout=5)
     return 1.0
-
-
-def flaky_env(verifier: Any) -> Any:
-    return gymnasium.make_vec(
-        "rlvr/Sort-v0", num_envs=6, tokenizer="char", max_new_tokens=4, copy=False, verifier=verifier
-    )
 
 
 def agent_for(env: Any, case: str = "grpo", **settings: Any) -> Agent:
@@ -84,11 +77,11 @@ def test_a_verifier_that_always_breaks_stops_the_command_with_its_text(
 
 
 def test_a_run_that_stopped_goes_on_after_mending_as_if_nothing_had_been(tmp_path: Path) -> None:
-    whole = agent_for(flaky_env(Flaky(lambda _: False)))
-    whole.learn(flaky_env(Flaky(lambda _: False)), steps=5)
+    whole = agent_for(env_with(Flaky(lambda _: False)))
+    whole.learn(env_with(Flaky(lambda _: False)), steps=5)
     episodes = 4 * 3
     settings = {"max_error_share": 0.2}  # of 36, the window of three steps of 12
-    agent = agent_for(flaky_env(digits), **settings)
+    agent = agent_for(env_with(digits), **settings)
     run = Run(tmp_path / "run", {}, loggers=())
     with (
         pytest.warns(UserWarning, match="judge . is away for good"),
@@ -96,7 +89,7 @@ def test_a_run_that_stopped_goes_on_after_mending_as_if_nothing_had_been(tmp_pat
             VerifierFailureError, match=r"broke on 12 of the last 36 .* 6 times: ConnectionError: judge . is away"
         ),
     ):
-        agent.learn(flaky_env(Flaky(lambda number: number >= 3 * episodes)), steps=5, run=run)
+        agent.learn(env_with(Flaky(lambda number: number >= 3 * episodes)), steps=5, run=run)
     run.close()
     assert agent.steps == 3
     assert [path.name for path in step_checkpoints(tmp_path / "run")] == ["step-000003"]
@@ -105,11 +98,11 @@ def test_a_run_that_stopped_goes_on_after_mending_as_if_nothing_had_been(tmp_pat
     assert {line["cause"] for line in written} == {
         f"ConnectionError: judge {number} is away\nfor good" for number in (0, 1)
     }
-    resumed = agent_for(flaky_env(digits), **settings)
+    resumed = agent_for(env_with(digits), **settings)
     run = Run(tmp_path / "run", {}, resume=True, loggers=())
     assert run.checkpoint is not None
     resumed.load(run.checkpoint)
-    resumed.learn(flaky_env(Flaky(lambda _: False)), steps=5, run=run)
+    resumed.learn(env_with(Flaky(lambda _: False)), steps=5, run=run)
     run.close()
     assert torch.equal(all_weights(resumed), all_weights(whole))
 
@@ -118,13 +111,13 @@ def test_a_run_that_stopped_goes_on_after_mending_as_if_nothing_had_been(tmp_pat
 def test_small_steps_are_judged_together_and_the_last_of_all_whatever_their_number() -> None:
     """One episode a step: chance alone breaks it now and then, and 32 of them tell."""
     settings = {"problems_per_step": 1}
-    agent = agent_for(flaky_env(digits), "reinforce", **settings)
+    agent = agent_for(env_with(digits), "reinforce", **settings)
     with pytest.raises(VerifierFailureError, match=f"broke on {WINDOW} of the last {WINDOW} episodes"):
-        agent.learn(flaky_env(Flaky(lambda _: True)), steps=100)
+        agent.learn(env_with(Flaky(lambda _: True)), steps=100)
     assert agent.steps == WINDOW - 1
-    agent = agent_for(flaky_env(digits), "reinforce", **settings)
+    agent = agent_for(env_with(digits), "reinforce", **settings)
     with pytest.raises(VerifierFailureError, match="broke on 3 of the last 5 episodes"):
-        agent.learn(flaky_env(Flaky(lambda number: number > 1)), steps=5)
+        agent.learn(env_with(Flaky(lambda number: number > 1)), steps=5)
     assert agent.steps == 5
 
 
@@ -133,12 +126,12 @@ def test_a_run_whose_verifier_is_mended_plays_the_steps_again(tmp_path: Path) ->
     settings = {"problems_per_step": 1, "group_size": 4}  # too few episodes to stop before the last step
     run = Run(tmp_path / "run", {}, loggers=())
     with pytest.raises(VerifierFailureError, match="broke on 12 of the last 12 episodes"):
-        agent_for(flaky_env(digits), **settings).learn(flaky_env(Flaky(lambda _: True)), steps=3, run=run)
+        agent_for(env_with(digits), **settings).learn(env_with(Flaky(lambda _: True)), steps=3, run=run)
     run.close()
     resumed = Run(tmp_path / "run", {}, loggers=(), resume=True)
     assert resumed.checkpoint is None
-    agent = agent_for(flaky_env(digits), **settings)
-    agent.learn(flaky_env(digits), steps=3, run=resumed)
+    agent = agent_for(env_with(digits), **settings)
+    agent.learn(env_with(digits), steps=3, run=resumed)
     assert [row["verifier_errors"] for row in resumed.rows()] == [0.0] * 3
     resumed.close()
 
@@ -149,13 +142,13 @@ def test_a_share_that_is_allowed_goes_on_and_is_counted(tmp_path: Path) -> None:
         return number % 2 == 0
 
     run = Run(tmp_path / "run", {}, loggers=())
-    agent = agent_for(flaky_env(digits))
-    agent.learn(flaky_env(Flaky(half)), steps=4, run=run)
+    agent = agent_for(env_with(digits))
+    agent.learn(env_with(Flaky(half)), steps=4, run=run)
     assert sum(line["count"] for line in causes(tmp_path / "run")) == 4 * 6
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert [row["verifier_errors"] for row in rows] == [6.0] * 4
     run.close()
-    agent_for(flaky_env(digits), max_error_share=1.0).learn(flaky_env(Flaky(lambda _: True)), steps=3)
+    agent_for(env_with(digits), max_error_share=1.0).learn(env_with(Flaky(lambda _: True)), steps=3)
     for share in (-0.1, 1.1, math.nan):
         with pytest.raises(InvalidArgumentError, match=r"max_error_share must be (from 0 to 1|a number)"):
             AgentConfig(max_error_share=share)
@@ -167,11 +160,11 @@ def test_many_causes_of_a_step_are_cut_to_the_most_common(tmp_path: Path) -> Non
         raise KeyError(problem.id)
 
     run = Run(tmp_path / "run", {}, loggers=())
-    agent = agent_for(flaky_env(digits), problems_per_step=12)
+    agent = agent_for(env_with(digits), problems_per_step=12)
     with pytest.raises(
         VerifierFailureError, match=r"36 of the last 36 .* 3 times: KeyError: 'sort/.* All causes are in .*jsonl"
     ):
-        agent.learn(flaky_env(named), steps=1, run=run)
+        agent.learn(env_with(named), steps=1, run=run)
     run.close()
     results = causes(tmp_path / "run")
     assert [line["count"] for line in results] == [3] * 5 + [21]

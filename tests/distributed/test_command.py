@@ -44,13 +44,6 @@ def test_two_trainers_in_one_folder_are_refused(ranks: Forks, whole: Path) -> No
     assert "is in use by" in done.stderr
 
 
-def test_fewer_groups_than_ranks_are_refused(ranks: Forks, tmp_path: Path) -> None:
-    done = train(ranks, tmp_path / "run", size=5)
-    assert done.returncode == 2
-    (error,) = errors(done.stderr)
-    assert "rank 4 would have nothing to play" in error
-
-
 def test_ranks_with_different_options_are_refused_and_the_difference_named(ranks: Forks, tmp_path: Path) -> None:
     zero, one = with_options(ranks, tmp_path / "run", ["--clip-low", "0.2"], ["--clip-low", "0.3"])
     assert zero.returncode == 1

@@ -21,7 +21,7 @@ from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
 from agents.distributed.rollouts import owners_of, play_divided
 from agents.distributed.weights import require_same_weights, sum_gradients
-from agents.learn.batch_passes import micro_batches, own_micro_batches
+from agents.learn.batch_passes import own_micro_batches
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.policy import VLLMPolicy
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
@@ -57,13 +57,6 @@ def test_every_row_is_passed_by_one_rank_and_all_have_about_as_many(size: int, l
     by_rank: Any = on_ranks(size, rows)
     assert sorted(row for own in by_rank for row in own) == list(range(12))
     assert max(map(len, by_rank)) - min(map(len, by_rank)) <= min(largest, 12 // size)
-
-
-def test_one_process_passes_the_micro_batches_of_before() -> None:
-    batch = make_agent("grpo").prepare(batch_of(12))
-    assert [rows.tolist() for rows in own_micro_batches(batch, 5)] == [
-        rows.tolist() for rows in micro_batches(batch, 5)
-    ]
 
 
 def batch_of(rows: int) -> Any:

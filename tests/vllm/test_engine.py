@@ -21,21 +21,20 @@ import numpy as np
 import pytest
 import torch
 
-from agents import GRPO, Episode, GRPOConfig, LearnerConfig, Run, VLLMConfig, VLLMPolicy, rollout
+from agents import GRPO, Episode, GRPOConfig, LearnerConfig, VLLMConfig, VLLMPolicy, rollout
 from agents.policies.transformers.loading import save_model
 from agents.policies.vllm.engine import Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.process_main import sampling_parameters
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
 from agents.policies.vllm.worker_extension import WeightLoader
-from agents.runs.run import latest_checkpoint
 from rlvr_envs import TokenVectorEnv
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
 from tests.vllm.test_carried import check_versions, learned
 from tests.vllm.test_policy import FEW, MOST, greedy_evaluation, learner_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
-from verifiers import EngineError, InvalidArgumentError
+from verifiers import EngineError
 
 if importlib.util.find_spec("vllm") is None:
     pytest.skip("vllm is not installed here: `make test-vllm` runs these tests", allow_module_level=True)
@@ -127,18 +126,6 @@ def test_tokens_are_drawn_from_the_learners_distribution(engine: Any) -> None:
     assert statistic < degrees + 5 * np.sqrt(2 * degrees)  # chi-squared: five standard deviations above its mean
 
 
-def test_the_environment_drops_what_follows_its_stop_string(engine: Any) -> None:
-    policy = learner(temperature=2.0)
-    stopping, free = world(6, stop=("3",), max_new_tokens=20), world(6, max_new_tokens=20)
-    sampler = synced(policy, stopping, engine)
-    whole = rollout(free, sampler, EPISODES)
-    cut = rollout(stopping, sampler, EPISODES)
-    assert any(len(mine.tokens) < len(theirs.tokens) for mine, theirs in zip(cut, whole, strict=True))
-    for mine, theirs in zip(cut, whole, strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens[: len(mine.tokens)])
-        assert mine.terminated == (mine.tokens[-1] in (TOKENIZER.eos_token, TOKENIZER.encode("3")[0]))
-
-
 @pytest.mark.parametrize("characters", [MOST, FEW])
 def test_a_fixed_mask_is_sampled_from(engine: Any, characters: str) -> None:
     policy, env = learner(temperature=2.0), world(6, legal_actions=only(characters))
@@ -168,16 +155,6 @@ def test_new_weights_are_used_exactly_and_only_after_the_sync(engine: Any) -> No
         check_logprobs(stale, policy)
     assert sampler.sync()["sampling/probe_difference"] < 1e-5
     check_logprobs(rollout(env, sampler, EPISODES), policy)
-
-
-def test_every_weight_arrives_the_output_layer_that_is_tied_included(engine: Any) -> None:
-    policy, env = learner(), world(1)
-    sampler = synced(policy, env, engine)
-    for name, parameter in policy.model.named_parameters():
-        with torch.no_grad():
-            parameter.mul_(1.5).add_(0.02)
-        policy.weights_changed()
-        assert sampler.sync()["sampling/probe_difference"] < 1e-5, name
 
 
 def test_the_cache_of_old_prompts_is_stale_until_it_is_reset(engine: Any) -> None:
@@ -224,26 +201,6 @@ def fitted_weights(policy: Any, sampler: VLLMPolicy) -> Any:
     return fitted(checkpoint_weights(policy.model), sampler._weights.shapes)
 
 
-def test_weights_of_another_shape_are_refused_and_the_engine_lives(engine: Any) -> None:
-    env = world(4)
-    with pytest.raises(InvalidArgumentError, match="of another shape"):
-        fitted_weights(learner(spare_tokens=8), synced(learner(), env, engine))
-    policy = learner()
-    check_logprobs(rollout(env, synced(policy, env, engine), EPISODES), policy)
-
-
-def test_nothing_is_left_in_shared_memory(engine: Any) -> None:
-    policy, env = learner(), world(1)
-    synced(policy, env, engine)
-    assert not list(Path("/dev/shm").glob("rlvr-weights-*"))
-
-
-def test_an_interrupted_call_does_not_confuse_the_next(engine: Any) -> None:
-    engine._start_call("rpc", "checkpoint_shapes")  # and nobody waits for the answer
-    policy, env = learner(), world(4)
-    check_logprobs(rollout(env, synced(policy, env, engine), EPISODES), policy)
-
-
 def test_more_prompts_than_fit_into_one_pass_are_sampled(engine: Any) -> None:
     """On a CPU vLLM dies of a seeded request whose prompt is read in parts."""
     policy, env = learner(), world(64)
@@ -268,32 +225,6 @@ def test_grpo_learns(engine: Any) -> None:
     assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
     assert np.median([record["sync_s"] for record in seen[1:]]) < 5  # a busy machine may hold up some
     assert agent.evaluate(env, greedy=True).score == 1.0
-
-
-def test_a_run_whose_engine_dies_says_so_and_can_be_resumed(tmp_path: Path) -> None:
-    policy, env = learner(temperature=1.0), world(16)
-    config = GRPOConfig(problems_per_step=2, group_size=8, learner=LearnerConfig(learning_rate=1e-3))
-    run = Run(tmp_path / "run", {}, loggers=())
-    settings = VLLMConfig(engine_args=ENGINE_ARGS, environment=ENVIRONMENT, max_restarts=0)
-    sampler = VLLMPolicy.for_env(policy, env, settings)
-    agent = GRPO(policy, config, sampler=sampler)
-
-    def kill(step: int, metrics: Any) -> None:
-        if step == 2:
-            assert isinstance(sampler.engine, ProcessEngine)
-            os.kill(sampler.engine.pid, signal.SIGKILL)
-
-    with pytest.raises(EngineError, match=r"the vLLM engine died \(exit status -9\).*resume the run"):
-        agent.learn(env, steps=5, run=run, callbacks=[kill])
-    run.close()
-    with pytest.raises(EngineError, match="the vLLM engine died"):
-        sampler.probe()
-    checkpoint = latest_checkpoint(tmp_path / "run")
-    assert checkpoint is not None
-    resumed = GRPO(learner(temperature=1.0), config)
-    resumed.load(checkpoint)
-    assert resumed.steps == 2
-    resumed.learn(env, steps=3)
 
 
 def test_an_engine_that_is_killed_is_started_again_and_its_episodes_are_played_by_the_other(engine: Any) -> None:

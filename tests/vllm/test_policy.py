@@ -95,19 +95,6 @@ def test_an_episode_that_goes_on_gets_another_seed_and_the_same_observation_the_
     assert 0 <= sampler.engine.requests[0].seed < 2**63
 
 
-def test_episodes_that_are_not_announced_are_sampled_anew() -> None:
-    policy, env = learner(temperature=2.0), world(1)
-    sampler = on_torch(policy, env)
-    long, _ = env.reset(options={"problems": np.array([3])})
-    seeds = set()
-    for _ in range(3):
-        sampler.act(long)
-        short = {"tokens": long["tokens"], "length": np.array([2])}
-        sampler.act(short)
-        seeds.add(sampler.engine.requests[0].seed)
-    assert len(seeds) == 3
-
-
 def test_a_prompt_that_comes_back_after_another_as_long_is_sampled_anew_and_one_asked_twice_is_not() -> None:
     policy, env = learner(temperature=2.0), world(1)
     sampler = on_torch(policy, env)
@@ -118,18 +105,6 @@ def test_a_prompt_that_comes_back_after_another_as_long_is_sampled_anew_and_one_
         seeds.append(sampler.engine.requests[0].seed)
     assert len(set(seeds)) == 4
     assert seeds[-1] == seeds[-2]
-
-
-def test_a_plain_act_loop_samples_every_episode_anew_where_another_came_between() -> None:
-    policy, env = learner(temperature=2.0), world(1)
-    sampler = on_torch(policy, env)
-    completions = set()
-    for _ in range(6):
-        for problem in (2, 0):
-            observation, _ = env.reset(options={"problems": np.array([problem])})
-            action = sampler.act(observation)
-        completions.add(tuple(action.tokens[0].tolist()))
-    assert len(completions) > 3
 
 
 def test_the_environment_drops_what_follows_its_stop_string() -> None:
@@ -213,13 +188,16 @@ def test_one_observation_without_a_batch_axis_gives_one_row() -> None:
     np.testing.assert_array_equal(action.tokens, sampler.act(observation).tokens[0])
 
 
-def test_greedy_tokens_are_the_learners_and_have_no_log_probability() -> None:
-    policy, env = learner(), world(4)
-    trajectories = rollout(env, on_torch(policy, env).at_temperature(0.0), EPISODES)
+@pytest.mark.parametrize("limits", [{}, {"top_k": 3}], ids=str)
+def test_greedy_tokens_are_the_learners_and_have_no_log_probability(limits: dict[str, Any]) -> None:
+    """Of an engine that says what it kept, too."""
+    policy, env = learner(**limits), world(4)
+    trajectories = rollout(env, on_torch(policy, env, says_kept=bool(limits)).at_temperature(0.0), EPISODES)
     expected = rollout(env, policy.at_temperature(0.0), EPISODES)
     for mine, theirs in zip(trajectories, expected, strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
         assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
+        assert mine.action_masks is None
 
 
 # Legal tokens
@@ -290,16 +268,6 @@ def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
             assert (kept.sum(axis=1) == 3).all()
         assert kept[np.arange(len(kept)), trajectory.tokens[own]].all()
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
-
-
-def test_an_engine_that_says_what_it_kept_is_greedy_too() -> None:
-    policy, env = learner(top_k=3), world(4)
-    trajectories = rollout(env, on_torch(policy, env, says_kept=True).at_temperature(0.0), EPISODES)
-    expected = rollout(env, policy.at_temperature(0.0), EPISODES)
-    for mine, theirs in zip(trajectories, expected, strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-        assert np.isnan(mine.logprobs[mine.prompt_length :]).all()
-        assert mine.action_masks is None
 
 
 def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_keeps_all() -> None:
@@ -620,29 +588,6 @@ def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> N
     assert weights(GRPO(policy, off, sampler=engine)) is None
 
 
-def test_what_an_engine_sampled_too_rarely_counts_for_more_up_to_the_cap() -> None:
-    class Off(TorchEngine):
-        def generate(self, requests: Any, sampling: Any) -> Any:
-            completions = super().generate(requests, sampling)
-            shifts = (0.5, 1.0)  # the first token's weight is then e^0.5, and the second's, e^1, is cut
-            return [
-                dataclasses.replace(
-                    completion, logprobs=[own - off for own, off in zip(completion.logprobs, shifts, strict=False)]
-                )
-                for completion in completions
-            ]
-
-    policy, env = learner(), world(4, max_new_tokens=2)
-    sampler = VLLMPolicy.for_env(policy, env, engine=Off(policy.model))
-    agent = GRPO(policy, GRPOConfig(problems_per_step=1, group_size=4, importance_cap=2.0), sampler=sampler)
-    trajectories, _ = agent.collect(env, 0)
-    weights = agent.prepare(make_batch(trajectories)).importance
-    assert weights is not None
-    for row, trajectory in zip(weights, trajectories, strict=True):
-        expected = [np.exp(0.5), 2.0][: len(trajectory.tokens) - trajectory.prompt_length]
-        np.testing.assert_allclose(row[row > 0].numpy(), expected, rtol=1e-4)
-
-
 def test_remax_takes_its_baseline_from_the_engine_too() -> None:
     policy, env = learner(), world(4)
     sampler = on_torch(policy, env)
@@ -711,12 +656,6 @@ def test_temperatures_that_vllm_does_not_take_as_they_are_are_refused(temperatur
         on_torch(learner(temperature=temperature), env)
     with pytest.raises(InvalidArgumentError, match=f"got {temperature}"):
         on_torch(learner(), env).at_temperature(temperature)
-
-
-def test_an_environment_longer_than_the_context_is_refused() -> None:
-    policy, env = learner(), world(1, max_new_tokens=CONTEXT)
-    with pytest.raises(InvalidArgumentError, match=f"the engine's context holds {CONTEXT}"):
-        rollout(env, on_torch(policy, env), EPISODES[:1])
 
 
 def test_an_engine_is_started_without_a_word(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.server
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
@@ -18,12 +18,22 @@ from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 @contextmanager
 def answering(body: bytes, *, promised: int | None = None, status: int = 200) -> Iterator[ServerEngine]:
     """A server that answers everything with a body of which it promised another length."""
+    headers = {} if promised is None else {"Content-Length": str(promised)}
+    with served(lambda _: (status, body, headers)) as address:
+        yield ServerEngine(address)
+
+
+@contextmanager
+def served(reply: Callable[[str | None], tuple[int, bytes, dict[str, str]]]) -> Iterator[str]:
+    """The address of a server whose answer depends on the key that it is sent."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
+            status, body, headers = reply(self.headers.get("Authorization"))
             self.send_response(status)
-            self.send_header("Content-Length", str(len(body) if promised is None else promised))
+            for name, value in {"Content-Length": str(len(body)), **headers}.items():
+                self.send_header(name, value)
             self.end_headers()
             self.wfile.write(body)
 
@@ -33,7 +43,7 @@ def answering(body: bytes, *, promised: int | None = None, status: int = 200) ->
     with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
         thread.start()
-        yield ServerEngine(f"http://127.0.0.1:{server.server_port}")
+        yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
         thread.join()
 
@@ -67,34 +77,14 @@ def test_a_refusal_is_quoted() -> None:
         engine.rpc("checkpoint_shapes")
 
 
-@contextmanager
-def guarded(key: str) -> Iterator[str]:
-    """The address of a server that refuses whoever has no key, as `vllm serve --api-key` does."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            allowed = self.headers.get("Authorization") == f"Bearer {key}"
-            body = b'{"results": [1]}' if allowed else b'{"error": "Unauthorized"}'
-            self.send_response(200 if allowed else 401)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing is logged."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+def guarded(key: str | None) -> tuple[int, bytes, dict[str, str]]:
+    """Refuses whoever has no key, as `vllm serve --api-key` does."""
+    return (200, b'{"results": [1]}', {}) if key == "Bearer sk-1" else (401, b'{"error": "Unauthorized"}', {})
 
 
 def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    with guarded("sk-1") as address:
+    with served(guarded) as address:
         with pytest.raises(EngineError, match=r"requires a key, and got none\. Set VLLM_API_KEY"):
             ServerEngine(address).rpc("request_limits")
         with pytest.raises(EngineError, match="requires a key, and got another"):
