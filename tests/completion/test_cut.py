@@ -113,3 +113,8 @@ def test_the_cut_takes_linear_time(piece: str) -> None:
     start = time.process_time()
     cut(piece * (400_000 // len(piece)))
     assert time.process_time() - start < 15, "linear: a fraction of a second; what is quadratic takes minutes"
+
+
+def test_a_program_may_hold_the_marks_of_turns() -> None:
+    program = "```python\nprint('a<|im_end|>\\n<|user|>')\n```"
+    assert cut(f"{program}<|im_end|>\nA<|user|>B").text == program

@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from verifiers.completion.code import Fence, fences
+from verifiers.completion.code import Fence, code_spans, fences, is_within
 from verifiers.completion.places import line_start, matches
 from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS, tags
 from verifiers.errors import InvalidArgumentError
@@ -88,7 +88,12 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
 
 
 def _first_text(text: str) -> str:
-    return _END_OF_TEXT.split(text, maxsplit=1)[0] if "<" in text else text
+    """The part of a response before the first mark of an end or of a turn; programs may hold such marks."""
+    if "<" not in text or not _END_OF_TEXT.search(text):
+        return text
+    code = code_spans(text)
+    ends = (end.start() for end in _END_OF_TEXT.finditer(text) if not is_within(end.end() - 1, code))
+    return text[: next(ends, len(text))]
 
 
 def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:
