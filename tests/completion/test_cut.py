@@ -117,4 +117,4 @@ def test_the_cut_takes_linear_time(piece: str) -> None:
 
 def test_a_program_may_hold_the_marks_of_turns() -> None:
     program = "```python\nprint('a<|im_end|>\\n<|user|>')\n```"
-    assert cut(f"{program}<|im_end|>\nA<|user|>B").text == program
+    assert cut(f"{program}\n<|im_end|>\nA<|user|>B").text == program
