@@ -270,7 +270,7 @@ def _decided(verdicts: Mapping[str, Verdict]) -> bool:
 
 
 def applied_verdict(verdicts: Mapping[str, Verdict], applied: str | None) -> Verdict:
-    """The verdict of one of the parts that were asked, with all of them in `detail`; None means that there is no answer."""
+    """The verdict of the part `applied` (`NO_ANSWER` if None), with the verdicts of all parts that were asked in `detail`."""
     verdict = Verdict.of(Outcome.NO_ANSWER) if applied is None else verdicts[applied]
     detail = {"parts": reports(verdicts), "applied": applied}
     return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, total_cost(verdicts))

@@ -110,13 +110,13 @@ def compare_sequentially(
 def log_evidence(values: ArrayLike, mean: float, shares: ArrayLike = 1.0) -> Array:
     """The logarithm of the evidence, after each value, against the claim that the mean of the values is at most `mean`.
 
-    If the claim holds, the probability that it ever exceeds log(1/α) is at most α.
+    If the claim holds, the probability that this logarithm ever exceeds log(1/α) is at most α.
 
     Args:
         values: f64[... n], from -1 to 1.
         mean: The mean that is claimed, more than -1 and at most 1.
-        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value, which must be known before the value;
-            clusters count by their sizes.
+        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value; it must be known before the value. A
+            cluster's share is proportional to its size.
 
     Returns:
         f64[... n].

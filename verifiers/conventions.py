@@ -44,7 +44,7 @@ class Convention:
     function: str
     """The function's name."""
     roles: Mapping[str, str]
-    """The role of each parameter that has no constant."""
+    """The role of each parameter whose value is not in `constants`."""
     constants: Mapping[str, object] = field(default_factory=dict)
     """Values that the arguments of `make` give to parameters."""
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Convention:
     settled: bool = False
     """Whether the caller named the parameter that gets the completion or the reference."""
     listed: frozenset[str] = frozenset()
-    """Parameters of a single completion that get a list of references."""
+    """Parameters that get a list of references although the function takes a single completion."""
 
     @property
     def is_own(self) -> bool:
@@ -91,8 +91,8 @@ def read_convention(function: Callable[..., object], settled: Mapping[str, objec
 
     Args:
         function: Any callable object.
-        settled: `completion` and `reference` name the parameters that get them; any other item is a value for the parameter of
-            that name.
+        settled: The items `completion` and `reference` name the parameters for the completion and the reference; any other
+            item is a value for the parameter of that name.
 
     Raises:
         VerifierContractError: If no parameter, or more than one, claims the completion or the reference.

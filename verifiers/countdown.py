@@ -51,7 +51,7 @@ class CountdownReference:
 
 
 def _read_reference(reference: object) -> CountdownReference:
-    """A reference as it is, or one of a mapping with its fields."""
+    """A `CountdownReference`, returned unchanged or made from a mapping with its fields."""
     if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
         numbers = reference["numbers"]
         return CountdownReference(
@@ -102,7 +102,7 @@ class CountdownVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no `CountdownReference`, nor a mapping with its fields.
+            UnreadableReferenceError: If the reference is neither a `CountdownReference` nor a mapping with its fields.
         """
         try:
             reference = _read_reference(problem.reference)
@@ -155,7 +155,7 @@ class _Expressions(Kind[str]):
     cues = CueFinder(NAMING.pattern, NAMING)
 
     def read(self, content: str, form: Form) -> str | None:
-        """The expression in a content, with this verifier's signs; None if the content is not an expression."""
+        """The expression in a mark's content, with this verifier's signs; None if the content is not an expression."""
         answer = (
             view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)

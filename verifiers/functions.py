@@ -191,8 +191,8 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
 
     Args:
         function: The function.
-        **settled: `completion` and `reference` name the parameters that get them; any other argument goes to the parameter of
-            the same name.
+        **settled: `completion` and `reference` name the parameters for the completion and the reference; any other argument
+            goes to the parameter of the same name.
 
     Raises:
         VerifierContractError: If the parameters' names do not determine their values.
@@ -256,7 +256,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
-    """The first format in which a function scores a gold above an empty completion; None also means gold completions."""
+    """The first format in which a gold scores above an empty completion; None for gold completions, or without golds."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     nothing = [verify_one(function, "", problem) for problem in problems]

@@ -171,7 +171,7 @@ def _reference(problem: Problem) -> Fraction:
 
 
 class _Candidate(NamedTuple):
-    """A place that should hold the answer, and the reason if it cannot count."""
+    """A place that should hold the answer, and the reason if the number there does not count."""
 
     text: str
     objection: str = ""
@@ -219,7 +219,7 @@ class _Literals(Kind[_Candidate]):
     verifier: NumericVerifier
 
     def read(self, content: str, form: Form) -> _Candidate | None:
-        """The number in a content, and the objection to it."""
+        """The number in a mark's content, and the objection to the number."""
         if not _DIGIT.search(content):
             return None
         if form == "number":
@@ -269,7 +269,7 @@ _MINUS = re.compile(
     r"\s+(?=[$(*]{0,3}[0-9])",
     re.IGNORECASE,
 )
-"""Matches `negative` before a number, and `minus` where nothing stands from which to subtract."""
+"""Matches `negative` before a number, and `minus` where no number precedes from which it could subtract."""
 
 
 def _typeset(plain: str) -> str:

@@ -23,7 +23,7 @@ from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64
-"""Number of oldest tasks to wait for: Ray starts tasks in order, and checking a task takes time."""
+"""Maximum number of tasks to wait for at once, the oldest first: Ray starts tasks in order, and checking a task takes time."""
 _CONNECT_S = 10.0
 """Seconds within which a cluster has to answer."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -253,7 +253,7 @@ def _connected(address: str | None, *, dashboard: bool) -> Any:
 
 
 _joined: set[str] = set()
-"""Addresses given for the cluster that this process is connected to, which Ray knows by its own address."""
+"""The addresses by which callers named the connected cluster; Ray knows the cluster by an address of its own."""
 _QUIET = {"logging_level": "warning", "log_to_driver": False}
 
 
@@ -267,7 +267,7 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _start(ray: Any, *, dashboard: bool) -> None:
-    """Start Ray on this machine; without Ray's default tokens if it listens on the loopback interface only."""
+    """Start Ray on this machine, without Ray's default tokens if it listens on the loopback interface only."""
     if os.environ.get(_LOOPBACK) == "0":
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     ray.init("local", include_dashboard=dashboard, **_QUIET)

@@ -27,7 +27,8 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 _HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
-# A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.
+# Matches a Markdown heading of level four: a line after `####` that starts with a word, possibly numbered, and has text below
+# it.
 _HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2}[^\n]*+\n\s*\S")
 _TAG = re.compile(words.tags(words.TAGS, opening=True), re.IGNORECASE)
 _TAG_END = re.compile(words.tags(words.TAGS, opening=False), re.IGNORECASE)
@@ -152,7 +153,7 @@ def _tagged(text: str) -> Iterator[Mark]:
 
 
 def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
-    """The readings of a content: its first line (if `by_line`) and all of it without marking, and the content itself."""
+    """The readings of a mark's content: without marking (the first line if `by_line`, then all of it), and as it is."""
     content = content.strip()
     if len(content) > REACH:
         return (content,)

@@ -76,10 +76,11 @@ class Processes:
     def judge(self, verifier: Verifier, pairs: Sequence[Pair], patience_s: float) -> list[Verdict]:
         """Judge completions; verdict i belongs to pair i.
 
-        The calling process begins alone, and continues alone as long as verdicts are too fast for communication to be worth
-        it; if no processes are running, it first works for as long as starting them would take, so that a short batch starts no
-        process. The calling process also judges data that can't be sent to another process, such as a class of the main module,
-        and everything if no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
+        The calling process begins alone. It continues alone while verdicts are too fast for communication to be worth it. If no
+        processes are running, the calling process first works for the time that their start would take, so that a short batch
+        starts none. The calling process also judges data that can't be sent to another process, such as a class of the main
+        module, and everything if no process can be started. The completions of a chunk in which processes die are
+        `VERIFIER_ERROR`.
 
         Args:
             verifier: The verifier, which judges one completion after another.

@@ -115,8 +115,8 @@ def from_test_list(
         tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default);
             `functional` for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list
             of its arguments and the function's name in `fn_name`.
-        metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` is the function of those `functional` tests
-            that name none in a `metadata` of their own.
+        metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` names the function for the `functional`
+            tests whose own `metadata` names no function.
         timeout_s: CPU seconds for each case, as for `StdioTests`; calls have the verifier's limit.
 
     Raises:
@@ -239,7 +239,7 @@ def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallT
 
 
 def _mapping(metadata: object) -> Mapping[str, Any]:
-    """Metadata as a mapping; they may be given as JSON, or be missing."""
+    """Metadata as a mapping; the argument may be JSON or missing."""
     content = _json(metadata, "metadata") if isinstance(metadata, str) and metadata else metadata or {}
     if not isinstance(content, Mapping):
         raise InvalidArgumentError(f"metadata must be an object, got {_shown(metadata)}")

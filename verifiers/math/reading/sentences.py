@@ -180,7 +180,7 @@ def _has_meaning(token: Token) -> bool:
 
 
 def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
-    """The parts of an answer that starts with the first of several bracketed letters or numbers, named by these marks.
+    """The parts of an answer such as `(a) 2 (b) 3`, named by these marks; None if it does not start with the first mark.
 
     Raises:
         UnreadableError: If a part cannot be read.

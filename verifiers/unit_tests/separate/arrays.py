@@ -1,6 +1,6 @@
 """NumPy arrays and scalars as plain data: they are sent as type, shape and bytes, and rebuilt on the other side.
 
-Nothing else of the program's is sent with them: no class, no buffer, no pickle. An array of objects is sent item by item,
+Nothing else of the program is sent with an array: no class, no buffer, no pickle. An array of objects is sent item by item,
 each encoded like a value by itself. Arrays of records, and instances of subclasses of `ndarray`, are not plain data.
 
 This module is imported only if NumPy is loaded.
@@ -47,7 +47,8 @@ def _content(value: _Array) -> list[object] | tuple[str, ...]:
 
 
 def _is_nested(item: object) -> bool:
-    """Whether an item of an array of objects is such an array: NumPy recurses into it, endlessly if an array holds itself."""
+    """Whether an item of an array of objects is such an array, too; NumPy would recurse into it, endlessly if it holds
+    itself."""
     return type(item) is ndarray and item.dtype.hasobject
 
 

@@ -43,7 +43,7 @@ _RECURSION = 10_000
 
 
 def serve() -> NoReturn:
-    """Serve jobs. Each arrives as four descriptors: the pipes from and to the program, and the files of tests and report."""
+    """Serve jobs. A job arrives as four descriptors: the pipes from and to the program, and the files of tests and report."""
     gc.enable()
     sys.setrecursionlimit(_RECURSION)  # not only in the judge: the compiler uses it too, for nested code
     control = socket.socket(fileno=CONTROL)
@@ -73,7 +73,7 @@ def serve() -> NoReturn:
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
-    os.close(tests)  # a test that opens a number from the program as a descriptor must not find them
+    os.close(tests)  # a test that opens a descriptor by a number from the program must not find this file
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     sys.modules["pytest"] = pytest_module()

@@ -66,7 +66,7 @@ class TestFileJudge(Judge):
             self._skipped = True
 
     def module(self, name: str) -> bool:
-        """Whether a name by which the tests import a module is that of a module of the program."""
+        """Whether the name of a module that the tests import is the name of a module of the program."""
         if name in self._modules or not self._is_below(name):
             return name in self._modules
         try:

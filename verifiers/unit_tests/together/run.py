@@ -101,7 +101,7 @@ def _test(asked: Mapping[str, Any]) -> None:
     """Run pytest, and end the process."""
     close_answer()
     gc.enable()
-    builtins.open = io.open = _open  # the fork server has set another one, for programs that can't write files
+    builtins.open = io.open = _open  # the fork server has set another `open`, for programs that can't write files
     folder, own = asked["folder"], asked["own"]
     os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTHONPATH": folder})
     sys.path.insert(0, folder)
