@@ -103,7 +103,7 @@ class WithTimeout:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """In the process of a verifier: answer requests until there are no more; the verifier's output is discarded."""
+    """In the process of a verifier: answer requests until the requests end; the verifier's output is discarded."""
     serve_verifier(requests, replies, lambda verifier, _, payload: _judged(verifier, payload))
 
 

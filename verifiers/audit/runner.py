@@ -76,7 +76,7 @@ class Runner:
         """How the verifier calls the functions it consists of; None if there are none, or all take (completion, problem).
 
         Raises:
-            RLVRError: If the verifier can't be made; the error is the one that `verifiers.make` raises.
+            RLVRError: If the verifier can't be made, as for `verifiers.make`.
         """
         (answer,) = self.ask("convention", [("", Problem("", "", ""))], deadline_s=START_DEADLINE_S)
         return answer.detail or None

@@ -214,7 +214,7 @@ def _flipped_set(gold: Gold) -> Iterator[str]:
 
 @near(Kind.HALF_LINES)
 def _subset_or_superset(gold: Gold) -> Iterator[str]:
-    """Leave out one of several different sets, and add a different one."""
+    """Leave out one of several different sets, and add a different set."""
     sets = half_lines(gold.text)
     if len(sets) > 1:
         yield _sets(sets[1:])

@@ -36,7 +36,8 @@ class StepModel:
             model computes in 32-bit floats.
 
     Raises:
-        InvalidArgumentError: If there is no such model, weights of the head are missing, it has another number of labels, or
+        InvalidArgumentError: If there is no such model, weights of the head are missing, the head has another number of
+        labels, or
             the model's tokens attend to later tokens.
     """
 

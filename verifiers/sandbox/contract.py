@@ -108,7 +108,7 @@ class JobEnd:
     """How a job has ended."""
 
     stopped: str | None
-    """The limit that stopped it: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
+    """The limit that stopped the job: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
     seconds: float
     """Wall-clock seconds."""
     processes: Mapping[str, ProcessEnd]

@@ -95,7 +95,7 @@ class LastingProcess:
         return True
 
     def answers(self) -> bool:
-        """Whether the process is ready for another job; False if it has ended, or ignores the others' end for too long."""
+        """Whether the process is ready for another job; False if it has ended, or takes too long to notice the job's end."""
         self.control.settimeout(_LAST_WORD_S)
         try:
             return bool(self.control.recv(1))
@@ -151,7 +151,7 @@ def _beyond_own(pid: int) -> int:
 
 
 def _share_bytes(pid: int) -> int:
-    """The same memory, each page divided by the number of processes that have it; 0 if this process may not read that."""
+    """The same memory, but each page divided by the number of processes that share it; 0 if this can't be read here."""
     return _sizes(f"/proc/{pid}/smaps_rollup", "Pss_Anon", "Pss_Shmem")
 
 

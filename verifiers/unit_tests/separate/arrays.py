@@ -47,8 +47,7 @@ def _content(value: _Array) -> list[object] | tuple[str, ...]:
 
 
 def _is_nested(item: object) -> bool:
-    """Whether an item of an array of objects is such an array, too; NumPy would recurse into it, endlessly if it holds
-    itself."""
+    """Whether an item of an array of objects is such an array, too: NumPy would recurse into it, in a cycle endlessly."""
     return type(item) is ndarray and item.dtype.hasobject
 
 

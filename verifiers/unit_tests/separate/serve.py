@@ -73,7 +73,7 @@ def serve() -> NoReturn:
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
-    os.close(tests)  # a test that opens a descriptor by a number from the program must not find this file
+    os.close(tests)  # a test that opens a descriptor by a number from the program must not find the file of the tests
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     sys.modules["pytest"] = pytest_module()
