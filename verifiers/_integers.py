@@ -50,7 +50,7 @@ def to_digits(number: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value's `repr`; if it holds an integer that is too long to print, its class."""
+    """The `repr` of a value, or the value's class if the value holds an integer that is too long to print."""
     try:
         return repr(value)
     except ValueError:

@@ -2,7 +2,7 @@
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
 time, which does not depend on how busy the machine is. A worker belongs to the process that
-started it: after a fork the child starts its own. A worker whose parent died ends within a second.
+started it: after a fork the child starts its own worker. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class Worker:
             self._kill()
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        """The process, started if none runs; it may not have reported yet that it is ready."""
+        """Return the process, started if none runs; the process may not have reported yet that it is ready."""
         process = self._process
         if process is not None and self._owner == os.getpid() and process.poll() is None:
             return process

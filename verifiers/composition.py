@@ -1,8 +1,8 @@
 """Verifiers made of verifiers: a weighted sum, a gate, the first part that applies, and a part for each kind of problem.
 
-Each composition sends the whole batch to a part at once. If it asks several parts, it stores each part's score (None if the
-part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a
-`VERIFIER_ERROR`, never a score of 0.
+Each composition sends the whole batch to a part at once. A composition that asks several parts stores each part's score (None
+if the part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is
+a `VERIFIER_ERROR`, never a score of 0.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part that applies: its condition holds for the problem, and it finds an answer.
+    """The verdict of the first part whose condition holds for the problem and which finds an answer.
 
     A part that finds `NO_ANSWER` passes the completion on to the next part; if no part is left, the verdict is `NO_ANSWER`.
     `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds the parts that were asked.

@@ -8,7 +8,7 @@ Evidence against the claim that a mean is at most m is the capital of a gambler 
 value x from -1 to 1 multiplies it by 1 + λ(x - m). If the claim holds, no strategy is expected to gain, so the probability that
 the capital ever reaches 1/α times its start is at most α (Ville 1939). Here the capital is divided evenly among a few fixed λ,
 so it depends on the values and not on their order. Small λ find small differences; large λ find large differences soon. The
-interval contains every m against which there is less evidence than that, from either side.
+interval contains every m against which the evidence, from either side, is less than 1/α.
 
 Sources: Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting", arXiv:2010.09686 (bets, and
 capital divided among several); Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence

@@ -69,9 +69,9 @@ def _read_reference(reference: object) -> CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. It consists of the
-    given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values
-    are exact fractions.
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. The expression
+    consists of the given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target`
+    after it. Values are exact fractions.
 
     * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
     * Every sign stands between two operands: a unary minus or plus is not an operation of the game, so `-3+5` is incorrect,
@@ -79,7 +79,7 @@ class CountdownVerifier:
     * Juxtaposition is not multiplication: `2(3)` is incorrect.
     * Dividing by zero is incorrect.
 
-    A completion without an expression is `NO_ANSWER`, and so is one whose last line also contains words.
+    A completion without an expression is `NO_ANSWER`, and so is a completion whose last line also contains words.
 
     Args:
         use_all: Whether every given number must be used.

@@ -207,7 +207,7 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
 
 
 def convention_of(verifier: Verifier) -> str | None:
-    """How a verifier calls the functions it consists of; None if there are no functions or all take (completion, problem)."""
+    """How a verifier calls its functions; None if it has no functions, or all of them take (completion, problem)."""
     said = [str(function.convention) for function in _functions_in(verifier) if not function.convention.is_own]
     return "; ".join(said) or None
 
@@ -239,12 +239,12 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
     """Check that a function which takes the reference scores the gold of some problem above an empty completion.
 
     Args:
-        verifier: Any verifier; it passes unless it is a function called by its parameters' names.
+        verifier: Any verifier; only a function called by its parameters' names can fail the check.
         problems: The data set; the first `CHECKED_PROBLEMS` are used.
 
     Returns:
-        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if it accepts gold completions as they are,
-        or was not checked.
+        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if the function accepts gold completions
+        as they are, or was not checked.
 
     Raises:
         VerifierContractError: If the function scores no gold higher, or fails on all.
@@ -294,7 +294,7 @@ def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], p
         return
     name = next(iter(names), "NAME")
     raise VerifierContractError(
-        f"{found}. Tried were the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
+        f"{found}. These were tried: the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
         "sentence. If the parameters were read rightly and the function expects another format, confirm one of them, as in "
         f"reference={name!r} (--verifier-args reference={name}); if not, name the right one"
     )

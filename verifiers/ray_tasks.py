@@ -42,14 +42,14 @@ class RayVerifier:
     no deadline, wrap it in `with_timeout`.
 
     Unless the process is connected to Ray already, `address` or the environment variable RAY_ADDRESS names a cluster, which
-    must have the same version of this package on its nodes. Without either, Ray is started on this machine alone: it listens
-    on the loopback interface only, without a dashboard and, unless RAY_AUTH_MODE says otherwise, without tokens.
+    must have the same version of this package on its nodes. If no cluster is named, Ray is started on this machine alone: it
+    listens on the loopback interface only, without a dashboard and, unless RAY_AUTH_MODE says otherwise, without tokens.
 
     Sending a completion costs more time than a cheap verifier takes: see `docs/verification-at-scale.md`.
 
     Args:
-        of: The verifier, or a pair of a verifier and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the
-            workers, so it is best given by name; an object has to be picklable.
+        of: The verifier, or a pair of a verifier and its arguments, as in `("unit_tests", {"workers": 1})`. The verifier is
+            made in the workers, so it is best given by name; an object has to be picklable.
         chunk: Number of completions in a task.
         retries: How often a chunk whose worker or node died is sent again before it is cut in two.
         cpus: Number of cores that Ray reserves for a task. Ray does not keep a task from using more cores, so reserve as many

@@ -224,7 +224,8 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """A verifier that returns verdicts: this package's own are returned unchanged, any other is called by its convention."""
+    """Return a verifier of this package unchanged, and wrap any other, called by its convention, so that it returns
+    verdicts."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "

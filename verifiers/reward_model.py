@@ -52,7 +52,7 @@ class RewardModelVerifier:
     tokenizer's start token gets no second start token.
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
-    pooled as if the model were given it alone. For causal models, in which no token sees a later one, texts of similar length
+    pooled as if the model were given it alone. For causal models, in which no token sees a later token, texts of similar length
     are padded on the right and share a forward pass. For other models, only texts of equal length in tokens share a forward
     pass, and models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 

@@ -122,7 +122,7 @@ def named_list(text: str) -> tuple[str, tuple[Gold, ...]] | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An inequality between a letter and a constant; the expression for which it is a condition may stand before it."""
+    """An inequality between a letter and a constant, possibly after an expression that holds under this condition."""
 
     head: str
     letter: str

@@ -281,7 +281,7 @@ def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
 
 
 def _other_end(gold: Gold) -> Iterator[str]:
-    """Include an excluded end or exclude an included one, and move an end by one."""
+    """Include an excluded end or exclude an included end, and move an end by one."""
     (first, *more) = gold.spans
     other = {"(": "[", "[": "(", ")": "]", "]": ")"}
     changed = []

@@ -222,7 +222,7 @@ class _Search(Generic[Value]):
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
-        """The answer of the phrase whose list this phrase continues; None if it does not continue a list."""
+        """The answer of the phrase whose list this phrase continues; None if this phrase continues no list."""
         for earlier in phrases(self._text[: mark.start]):
             values = (self._kind.read(content, "second") for content in earlier.contents)
             value = next((value for value in values if value is not None), None)

@@ -27,7 +27,7 @@ class Fence(NamedTuple):
         return not sign or (self.info != "" and self.sign[0] == sign[0])
 
     def after(self, sign: str) -> str:
-        """The sign of the fence that is open after this fence, if `sign` was open before it; empty if none is open."""
+        """The sign of the open fence after this fence, given the sign of the open fence before; empty if no fence is open."""
         return self.sign if self.begins(sign) else "" if self.sign.startswith(sign) else sign
 
 

@@ -62,7 +62,7 @@ def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
 
 
 def form_of(text: str) -> Form | None:
-    """The form of the last mark of rank 1 in a text; None if it has none."""
+    """The form of the last mark of rank 1 in a text; None without such a mark."""
     marks = explicit_marks(text, EXPLICIT)
     return marks[-1].form if marks else None
 
@@ -180,7 +180,7 @@ def _fields(text: str) -> Iterator[Mark]:
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
-    """Join marks that have only signs and joining words between them into one mark, and their contents into its content."""
+    """Join marks with only signs and joining words between them into one mark with the joined contents."""
     groups: list[list[Mark]] = []
     for mark in marks:
         last = groups[-1][-1] if groups else mark

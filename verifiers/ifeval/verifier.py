@@ -26,9 +26,9 @@ class IFEvalVerifier:
     reference is anything that `verifiers.ifeval.read_instructions` takes. Text that `verifiers.completion.cut` removes is not
     part of the response; a completion without any other text is `NO_ANSWER`.
 
-    Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges it without its
-    first line, without its last line and without both, and these four texts without asterisks: an instruction is followed if
-    one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
+    Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges the response
+    without its first line, without its last line and without both, and these four texts without asterisks: an instruction is
+    followed if one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
     `detail["instructions"]` has both results for each instruction.
 
     Args:
@@ -63,8 +63,8 @@ class IFEvalVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is not a list of instructions, or one of them is unknown, has a missing
-                parameter, or does not belong to the preset.
+            UnreadableReferenceError: If the reference is not a list of instructions, or an instruction is unknown, has a
+            missing parameter, or does not belong to the preset.
             MissingDependencyError: If a package that an instruction needs is not installed.
         """
         try:

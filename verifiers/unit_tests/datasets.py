@@ -3,7 +3,7 @@
 * `from_input_output`: the `input_output` column of APPS and TACO, also found in collections made from them: a JSON object
   with `inputs`, `outputs` and, if a function is called, `fn_name`.
 * `from_test_list`: a list of `{"input", "output", ...}` in which each test names its kind, as in LiveCodeBench and DeepCoder.
-* `from_livecodebench`: a LiveCodeBench row. Its public and private tests are such lists as JSON, and most private tests are
+* `from_livecodebench`: a LiveCodeBench row. Its public and private tests are JSON of such lists, and most private tests are
   compressed; its metadata names the function.
 * `from_json`: any kind of tests in the form of JSON, for references that come from files, commands and requests.
 
@@ -125,7 +125,7 @@ def from_test_list(
     for test in tests:
         if not (isinstance(test, Mapping) and {"input", "output"} <= test.keys()):
             raise InvalidArgumentError(
-                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are no list but a "
+                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are given as a "
                 "mapping, such as {'asserts': [...]}"
             )
     kinds = {_kind(test) for test in tests}

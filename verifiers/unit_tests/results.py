@@ -1,4 +1,4 @@
-"""The result of running one program, and functions that help to make it."""
+"""The result of running one program, and functions that help to make results."""
 
 from __future__ import annotations
 

@@ -76,8 +76,8 @@ class CallTests(_Checked):
     """
 
     entry_point: str
-    """The function under test, or an expression for it: `"Solution().solve"`. If there is no function of that name, it is a
-    method of the class `Solution`, of which each case makes an instance."""
+    """The function under test, or an expression for it: `"Solution().solve"`. If there is no function of that name, each case
+    calls the method of that name on a new instance of the class `Solution`."""
     cases: tuple[CallCase, ...]
     prefix: str = ""
     """The prompt's code, as for `CheckTests`."""

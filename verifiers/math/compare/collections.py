@@ -78,7 +78,7 @@ def _labels_agree(gold: Node, answer: Node) -> bool:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether a list has an order: it may list verdicts on several parts, such as `true, false, true`, or have an ellipsis."""
+    """Whether a list has an order: it has an ellipsis, or lists verdicts on several parts, such as `true, false, true`."""
     wordy = any(isinstance(item, Sentence | Words) for item in nodes)
     return wordy or (all(isinstance(item, Symbol) for item in nodes) and len(set(nodes)) < len(nodes))
 

@@ -217,7 +217,7 @@ class _Progression:
 
 
 def _progressions(node: Families, values: ValueComparer) -> list[_Progression] | None:
-    """The progressions of each member, or of its even and odd integers; None if there are too many, or one is not linear."""
+    """The progressions of each member, or of its even and odd integers; None if there are too many, or one isn't linear."""
     progressions: list[_Progression] = []
     for member in node.members:
         halves = ([_progression(member, node.free[0], start, step, values) for start in range(step)] for step in (1, 2))

@@ -158,7 +158,7 @@ def _without_punctuation(run: list[Token]) -> list[Token]:
 
 
 def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
-    """Read a formula; signs and letters that form none, such as an arrow or the index of a word, are kept as words.
+    """Read a formula; signs and letters that form no formula, such as an arrow or the index of a word, are kept as words.
 
     Raises:
         UnreadableError: If unreadable tokens include something with a value, which would have to be compared.

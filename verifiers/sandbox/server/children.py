@@ -51,7 +51,7 @@ class Child:
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
 
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants, without that of files and of this process, each page once."""
+        """Bytes of memory of the child and its descendants, each page once; without memory of files and of this process."""
         pids, own = _distinct(_tree(self.pid)), os.getpid()
         shares = {pid: share for pid in pids if (share := _share_bytes(pid))}
         hidden = sum(_beyond_own(pid) for pid in pids if pid not in shares)

@@ -142,7 +142,7 @@ class Server:
                 child.reap()
 
     def _run_beside_lasting(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
-        """Run a job whose last role is a lasting one."""
+        """Run a job whose last role is lasting."""
         *others, (role, descriptors) = given
         lasting = self._hand_over(role, descriptors, limits)
         children = {name: self._fork(name, descriptors, limits) for name, descriptors in others}

@@ -85,7 +85,7 @@ def _fill(value: _Array, content: list[Any]) -> None:
 def _check_texts(element_type: dtype[Any], content: Iterable[Any]) -> None:
     width = int(element_type.str[2:])
     if not all(type(text) is str and len(text) <= width for text in content):
-        raise ValueError("an item is no text, or is too long for the array's type")
+        raise ValueError("an item is not text, or is too long for the array's type")
 
 
 def _numbers(element_type: dtype[Any], text: str) -> _Array:

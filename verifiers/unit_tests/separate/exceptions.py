@@ -195,7 +195,7 @@ def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:
 
 
 def number_of_exception(error: BaseException) -> int | None:
-    """The number of the handle of an exception of the program; None if it has none."""
+    """The number of the handle of an exception of the program; None without a handle."""
     number: int | None = error.__dict__.get(_NUMBER)
     return number
 

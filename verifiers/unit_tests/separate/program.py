@@ -221,7 +221,7 @@ class Candidate:
                 self._send("callback", args, named, plain=[number])
             except NotPlainError as error:
                 raise UnsupportedUseError(
-                    f"a function of the tests is called with what can't be sent: {error}"
+                    f"a function of the tests is called with a value that can't be sent: {error}"
                 ) from None
             while (message := self._messages.receive())[0] not in ("result", "error"):
                 self._answer(message)

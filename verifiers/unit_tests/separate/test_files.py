@@ -173,7 +173,7 @@ def _of_unittest(cls: Any) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _methods_of(cls: type) -> list[str]:
-    """The tests of a class, those of its bases first, in the order of their definition."""
+    """The tests of a class in the order of their definition, the tests of its bases first."""
     return list(dict.fromkeys(n for base in reversed(cls.__mro__) for n in vars(base) if n.startswith("test")))
 
 

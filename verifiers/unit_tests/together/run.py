@@ -86,7 +86,7 @@ def _warm_up() -> None:
 
 
 def _show_fixtures_alone(plugin: Any) -> None:
-    """Let `dir` of a plugin name only its fixtures: pytest looks through it for these, which takes a third of a session."""
+    """Let `dir` of a plugin name only fixtures: looking through all other names would take pytest a third of a session."""
     fixture = sys.modules["_pytest.fixtures"].FixtureFunctionDefinition
     names = [name for name, value in vars(plugin).items() if isinstance(value, fixture)]
     plugin.__dir__ = lambda: names
