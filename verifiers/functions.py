@@ -294,7 +294,7 @@ def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], p
         return
     name = next(iter(names), "NAME")
     raise VerifierContractError(
-        f"{found}. These were tried: the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
+        f"{found}. Tried: the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
         "sentence. If the parameters were read rightly and the function expects another format, confirm one of them, as in "
         f"reference={name!r} (--verifier-args reference={name}); if not, name the right one"
     )

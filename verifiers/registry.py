@@ -224,8 +224,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """Return a verifier of this package unchanged, and wrap any other, called by its convention, so that it returns
-    verdicts."""
+    """Return a verifier of this package unchanged; wrap any other, so that its convention is used and it returns verdicts."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "

@@ -44,7 +44,7 @@ def require_reasoning_gym(purpose: str) -> None:
     found = importlib.metadata.version("reasoning-gym")
     if found != VERSION:
         raise InvalidArgumentError(
-            f"{purpose} needs reasoning-gym {VERSION}, found {found}, which makes other problems from the same seed and scores answers "
+            f"{purpose} needs reasoning-gym {VERSION}, found {found}, which makes other problems and scores answers "
             f"differently. Install it with: pip install reasoning-gym=={VERSION}"
         )
 
