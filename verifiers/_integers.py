@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 _SHORT = sys.int_info.str_digits_check_threshold
-"""Number of digits that Python converts whatever the limit is."""
+"""Number of digits up to which Python converts integers regardless of its limit."""
 
 
 def loads(text: str | bytes) -> Any:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _NO_LIMIT = 10**9
-"""A tokenizer that states a limit of at least this many tokens has no limit."""
+"""A limit of at least this many tokens, as some tokenizers state it, counts as no limit."""
 
 
 def require_packages(*packages: str, purpose: str) -> None:

@@ -171,7 +171,7 @@ def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
 
 
 def check_uses(settings: Any, own: frozenset[str] = frozenset()) -> None:
-    """Check that no setting without effect differs from its default.
+    """Check that every setting that has no effect is left at its default.
 
     Args:
         settings: The dataclass.

@@ -35,7 +35,7 @@ _BETS = np.geomspace(0.03, 0.95, 10)
 that the best stake is within a quarter of one of them. The smallest suits a difference of 0.006 if a fifth of the problems
 differ."""
 _HALVINGS = 40
-"""Number of bisection steps for each end of an interval, which find it to 1e-12."""
+"""Number of bisection steps for each end of an interval, which find the end to within 1e-12."""
 
 
 @dataclass(frozen=True)

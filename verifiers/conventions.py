@@ -31,7 +31,7 @@ _ROLES = {
 }
 _COLUMN = "column"
 _NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logits|logprobs|mask|length|images?)|self|cls")
-"""Names of first parameters that get no completion."""
+"""Matches names of a first parameter that does not get the completion."""
 _BATCHES = ("list[", "List[", "Sequence[", "typing.List[", "typing.Sequence[", "collections.abc.Sequence[")
 _POSITIONAL_ONLY = (Parameter.POSITIONAL_ONLY,)
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)

@@ -37,7 +37,7 @@ from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Ver
 
 _LOGGER = logging.getLogger(__name__)
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
-"""Exceptions that functions which expect a list of messages raise when they get a text."""
+"""Exceptions that a function may raise if it expects a list of messages and gets a text."""
 
 CHECKED_PROBLEMS = 8
 """Number of problems on which a function's convention is checked before use."""

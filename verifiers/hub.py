@@ -10,7 +10,7 @@ from typing import Literal
 
 _PATIENCE_S = 10.0
 _UNREACHABLE = {"ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout"}
-"""Names of connection errors, in the libraries that the versions of `huggingface_hub` connect with."""
+"""Names of the connection errors of the libraries with which `huggingface_hub` connects; versions use different libraries."""
 
 
 class HubError(OSError):

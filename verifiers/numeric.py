@@ -205,7 +205,7 @@ _DECLINED = re.compile(REFUSALS.pattern, re.IGNORECASE)
 
 
 def _last_line_with_digit(text: str) -> tuple[str, str]:
-    """The last line that contains a digit, and the text below it; at most some hundred characters of each."""
+    """The last line that contains a digit, and the text below it; at most a few hundred characters of each."""
     digit = max(text.rfind(sign) for sign in "0123456789")
     end = text.find("\n", digit)
     line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]

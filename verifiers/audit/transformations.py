@@ -21,7 +21,7 @@ from verifiers.audit.writing import latex_fraction, terminating_decimal, write
 _RATIONALS = "integer, decimal, fraction"
 _REALS = f"{_RATIONALS}, mixed number"
 _UNITS = {"cm": "m", "m": "cm", "km": "m", "inches": "feet", "feet": "inches", "cents": "dollars", "hours": "minutes"}
-"""Units, each with another unit."""
+"""For each unit, a different unit."""
 _FULL_WIDTH = str.maketrans("0123456789-", "０１２３４５６７８９−")
 _ONE, _HALF = Expression.constant(1), Expression.constant(Fraction(1, 2))
 

@@ -263,7 +263,7 @@ class _Strings:
 
 
 def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Block, int]:
-    """The block that an opening before the line `start` begins, and the number of the line after the block."""
+    """The block whose opening is before the line `start`, and the number of the line after the block."""
 
     def block(end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*lines[start:end], *last], opening.indent)

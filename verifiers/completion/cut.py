@@ -54,7 +54,7 @@ class Response(NamedTuple):
     missing: str = ""
     """Why there is no response; empty if there is one."""
     start: int = 0
-    """Where the text begins in the completion, once its line ends are line feeds."""
+    """Where the text begins in the completion after all line ends are converted to line feeds."""
 
 
 def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:

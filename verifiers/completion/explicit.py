@@ -210,4 +210,4 @@ _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
     ("tag", "<[", _tagged),
     ("json", '"', _fields),
 )
-"""Each form with the one or two signs with which its marks begin, and the function that finds its marks."""
+"""For each form, the one or two signs with which its marks begin, and the function that finds its marks."""

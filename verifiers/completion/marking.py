@@ -274,7 +274,7 @@ class _Reader:
         return before != "" and not before.isspace() and not ("0" <= after <= "9")
 
     def _is_closed(self, token: re.Match[str], closing: str) -> bool:
-        """Whether a formula that begins here is closed; only the next single dollar sign can close a single one."""
+        """Whether a formula that begins here is closed; only the next single dollar sign can close a single dollar sign."""
         places = self._closers[closing]
         following = bisect_right(places, (token.end(), True))
         if following == len(places):

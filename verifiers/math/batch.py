@@ -40,7 +40,7 @@ START_COST_S = 0.5
 GLANCE_S = 0.02
 """Seconds of work in the calling process to measure how long verdicts take, if processes are already running."""
 WORTHWHILE_S = 1e-4
-"""Minimum seconds of a verdict that make communication worthwhile; communication takes about a third of this."""
+"""Minimum duration of a verdict, in seconds, that makes communication worthwhile; communication takes about a third of this."""
 _ATTEMPTS = 2
 _CHUNKS_PER_PROCESS = 8
 
@@ -200,5 +200,5 @@ def shared_processes(count: int) -> Processes | None:
 
 
 def may_start_processes() -> bool:
-    """Whether this process is not itself a worker of `multiprocessing`, whose pool already uses the CPUs."""
+    """Whether this process may start others; a worker of `multiprocessing` may not, since its pool already uses the CPUs."""
     return not multiprocessing.current_process().daemon

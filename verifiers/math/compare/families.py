@@ -276,7 +276,7 @@ def _ratio(one: _Progression, other: _Progression, values: ValueComparer) -> Fra
 
 
 def _holds(one: _Progression, other: _Progression, times: int, values: ValueComparer) -> bool:
-    """Whether a progression contains the point of another with this index."""
+    """Whether one progression contains the point that another has at this index."""
     distance = other.near_start[one.pivot] + times * other.near_period[one.pivot] - one.near_start[one.pivot]
     index = distance / one.near_period[one.pivot]
     whole = int(index + (0.5 if index > 0 else -0.5))

@@ -95,7 +95,7 @@ def mixed_number(node: Node) -> Mixed | None:
 
 
 def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
-    r"""`x \\notin S` as `x \\in R` without `S`."""
+    r"""Write `x \\notin S` as `x \\in R` without `S`."""
     if operators != ["notin"]:
         return None
     return Relation(("in",), (operands[0], SetOperation("difference", NamedSet("R"), operands[1])))

@@ -63,7 +63,7 @@ def ordered_product(left: Node, right: Node, vectors: set[str], *, crossed: bool
 
 
 def _has_direction(node: Node, kind: str, vectors: set[str]) -> bool:
-    """Whether an expression is a vector or, for the kind of products of matrices, a matrix."""
+    """Whether an expression is a vector or, if `kind` is a product of matrices, a matrix."""
     if isinstance(node, Symbol):
         return node.name in vectors and (kind == CROSS or node.name[0].isupper())
     if isinstance(node, Add):

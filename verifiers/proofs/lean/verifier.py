@@ -89,7 +89,7 @@ class LeanVerifier:
         return Verdict.of(outcome, source, detail=detail, cost={"seconds": time.monotonic() - started})
 
     def _judge(self, goal: LeanGoal, proof: str, problem: str) -> tuple[Outcome, str]:
-        """The outcome, and the reason for any but `CORRECT`."""
+        """The outcome; for any outcome but `CORRECT`, also the reason."""
         nonce = f"proof_{secrets.token_hex(8)}"
         parsed = self._server.check(goal.parsing_source(proof, nonce))
         refusals = [error for error in parsed.errors if error.startswith(f"{nonce} ")]

@@ -72,7 +72,7 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
 
 
 _known_to_work: list[bool] = []
-"""Not empty in a process that has tried with success, and in its children."""
+"""Not empty after a trial that succeeded, in this process and its children."""
 
 
 def try_for_children() -> None:

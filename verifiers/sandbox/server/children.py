@@ -86,7 +86,7 @@ class LastingProcess:
         self.limits = limits
 
     def begin(self, descriptors: Sequence[int]) -> bool:
-        """Start a job; False if the process has ended since the last one."""
+        """Start a job; False if the process has ended since its last job."""
         self.child.before_s += self.child.clock()
         try:
             socket.send_fds(self.control, [b"."], list(descriptors))
@@ -119,7 +119,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _MEASURED = 3
 """Number of measurements in a row in which memory has to be above its limit."""
 _SPACE = 1
-"""`kcmp` compares address spaces."""
+"""The argument with which `kcmp` compares address spaces."""
 
 
 def _tree(pid: int) -> list[int]:
