@@ -151,7 +151,7 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
             fence = "" if thinking else code[passed].after(fence)
             passed += 1
         in_label = passed > 0 and mark.start() < code[passed - 1].end
-        # A mark may close the last block of a thought with it, in one line.
+        # A mark may close a thought together with the thought's last block, in one line.
         if in_label and not (mark["close"] and code[passed - 1].info.startswith(mark[0])):
             continue
         if not mark["close"]:

@@ -98,7 +98,8 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
     if one.is_general or two.is_general:
         degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
         things = [unit for unit in (one, two) if unit.is_label and not unit.is_general]
-        raised = _length_degree(one) is None and max(degrees, default=0) > 1  # units aren't areas, but areas are units
+        # An area may be given in `units`, but `units` are no area.
+        raised = _length_degree(one) is None and max(degrees, default=0) > 1
         return len(degrees) > 1 or bool(things) or raised
     if one.is_label != two.is_label:
         return True

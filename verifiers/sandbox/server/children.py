@@ -126,7 +126,7 @@ def _tree(pid: int) -> list[int]:
     """A process and its descendants."""
     pids = [pid]
     for parent in pids:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             for thread in os.listdir(f"/proc/{parent}/task"):
                 with open(f"/proc/{parent}/task/{thread}/children") as file:
                     pids += map(int, file.read().split())
@@ -170,7 +170,7 @@ def _distinct(pids: Sequence[int]) -> list[int]:
 def _is_same_space(one: int, other: int) -> bool:
     try:
         return syscalls.syscall("kcmp", one, other, _SPACE, 0, 0) == 0
-    except OSError:  # one has ended, or this kernel does not say
+    except OSError:  # a process has ended, or this kernel does not say
         return False
 
 

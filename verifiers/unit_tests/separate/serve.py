@@ -104,14 +104,14 @@ def run_job(judge: Judge) -> None:
 def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
     """Whether a process that has run a job's tests can run other tests as if it had never run the job's."""
     if tests["kind"] == "calls":
-        return True  # they are data
+        return True  # calls and their values are data
     if tests["kind"] == "functions" or tests["files"] or packages.any_loaded():
         return False  # packages have state of their own, such as numpy.seterr
     try:
         harmless_prefix = leaves_no_trace(compile_prefix(tests["prefix"]))
         return harmless_prefix and all(map(leaves_no_trace, map(compile_tests, _code(tests))))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # the job then ends with the same error, which is reported
+        return False  # the job itself then ends with this error, and reports it
 
 
 def _code(tests: Mapping[str, Any]) -> Iterable[str]:

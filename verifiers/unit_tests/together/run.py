@@ -66,7 +66,7 @@ def prepare(packages: Mapping[str, Any]) -> None:
     _Reporter.pytest_runtest_makereport = importlib.import_module("pytest").hookimpl(wrapper=True)(_make_report)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     _warm_up()
-    _configs.append(config.get_config([*_OPTIONS]))  # which reads the hooks
+    _configs.append(config.get_config([*_OPTIONS]))  # this reads the hooks
     for plugin in plugins:
         _show_fixtures_alone(plugin)
     _before.extend(functions())
