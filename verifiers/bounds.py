@@ -142,7 +142,7 @@ def check_bounds(settings: Any) -> None:
     """Check that the numbers of a dataclass lie within the bounds of their fields.
 
     Raises:
-        InvalidArgumentError: If a number lies outside; the message names the field, the bound and the value.
+        InvalidArgumentError: If a number lies outside its bound; the message names the field, the bound and the value.
     """
     cls: type = type(settings)
     for name, bound in bounds_of(cls):
@@ -159,7 +159,7 @@ def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
         optional: Whether the message offers None as a value.
 
     Raises:
-        InvalidArgumentError: If a number lies outside; the message names the setting, the bound and the value.
+        InvalidArgumentError: If a number lies outside its bound; the message names the setting, the bound and the value.
     """
     for number in value if isinstance(value, tuple) else (value,):
         if number is None or bound.admits(number):

@@ -91,8 +91,8 @@ def read_convention(function: Callable[..., object], settled: Mapping[str, objec
 
     Args:
         function: Any callable object.
-        settled: The items `completion` and `reference` name the parameters for the completion and the reference; any other
-            item is a value for the parameter of that name.
+        settled: The items `completion` and `reference` name the parameters for the completion and the reference; any other item
+            is a value for the parameter of that name.
 
     Raises:
         VerifierContractError: If no parameter, or more than one, claims the completion or the reference.

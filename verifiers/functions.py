@@ -243,8 +243,8 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
         problems: The data set; the first `CHECKED_PROBLEMS` are used.
 
     Returns:
-        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if the function accepts gold completions
-        as they are, or was not checked.
+        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if the function accepts gold completions as
+        they are, or was not checked.
 
     Raises:
         VerifierContractError: If the function scores no gold higher, or fails on all.

@@ -120,8 +120,8 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
             (see `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked
             with `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
             `verifiers.functions`).
-        **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters for
-            the completion and the reference, and any other argument goes to the parameter of the same name.
+        **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters for the
+            completion and the reference, and any other argument goes to the parameter of the same name.
 
     Returns:
         The verifier; a verifier from outside this package is wrapped, so that its result becomes a `Verdict`.

@@ -30,9 +30,8 @@ class WithTimeout:
     verifier's output is discarded. Processes that the verifier itself started are not killed with it.
 
     Args:
-        part: The verifier, or a pair of a verifier and its arguments. The verifier is made in the process, so it is best
-            given by name;
-            an object has to be picklable.
+        part: The verifier, or a pair of a verifier and its arguments. The verifier is made in the process, so it is best given
+            by name; an object has to be picklable.
         seconds: Wall-clock time that one verdict may take, in seconds.
         on_timeout: `"verifier_error"`: the cause is unknown, and nothing is learned from the verdict; `"timeout"`: the
             completion is to blame and scores 0, for example if a pattern takes long only on unusual texts.

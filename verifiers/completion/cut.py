@@ -31,8 +31,8 @@ _END_OF_TEXT = re.compile(
     r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human|system)\|>"
     r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
 )
-"""Matches the end of a text or of a turn, or the beginning of the next turn, at which the response ends although the policy may
-go on."""
+"""Matches the end of a text or of a turn, or the beginning of the next turn: the response ends there, although a policy may go
+on."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")

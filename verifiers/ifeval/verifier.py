@@ -34,9 +34,8 @@ class IFEvalVerifier:
     Args:
         mode: Whether strict or loose accuracy decides the verdict.
         partial_credit: If some but not all instructions are followed, score their share as a `SCORED` verdict.
-        preset: `"published"` to judge as the checkers published with IFEval do, so that scores can be compared with
-            published scores; an instruction of IFBench is then an error. By default each instruction is judged by its own
-            words.
+        preset: `"published"` to judge as the checkers published with IFEval do, so that scores can be compared with published
+            scores; an instruction of IFBench is then an error. By default each instruction is judged by its own words.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
@@ -64,7 +63,7 @@ class IFEvalVerifier:
 
         Raises:
             UnreadableReferenceError: If the reference is not a list of instructions, or an instruction is unknown, has a
-            missing parameter, or does not belong to the preset.
+                missing parameter, or does not belong to the preset.
             MissingDependencyError: If a package that an instruction needs is not installed.
         """
         try:

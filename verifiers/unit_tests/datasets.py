@@ -112,9 +112,9 @@ def from_test_list(
     """Make tests from a list in which each test names its kind. The program runs with `IMPORTS`.
 
     Args:
-        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default);
-            `functional` for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list
-            of its arguments and the function's name in `fn_name`.
+        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default); `functional`
+            for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list of its arguments
+            and the function's name in `fn_name`.
         metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` names the function for the `functional`
             tests whose own `metadata` names no function.
         timeout_s: CPU seconds for each case, as for `StdioTests`; calls have the verifier's limit.

@@ -73,8 +73,8 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
 
     Args:
         node: The list, or one expression.
-        gold: For an answer, the gold. Real numbers, and the integer of a family of numbers, may then be free although no
-            last item declares them, such as `n \\in \\mathbb{Z}`.
+        gold: For an answer, the gold. Real numbers, and the integer of a family of numbers, may then be free although no last
+            item declares them, such as `n \\in \\mathbb{Z}`.
         given: Function that returns whether the prompt has a symbol; None unless the prompt asks for a line or the like. A
             parameter that is not in the prompt is an arbitrary real number.
     """

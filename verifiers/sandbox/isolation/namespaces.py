@@ -59,8 +59,8 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
     Args:
         paths: Folders and files; paths that do not exist are left out.
         writable: Files beneath the paths that stay writable.
-        extras: Further rights. A folder to write in has the path `FOLDER`. If the program may start processes, the next
-            child is the first process in a namespace of process ids.
+        extras: Further rights. A folder to write in has the path `FOLDER`. If the program may start processes, the next child
+            is the first process in a namespace of process ids.
 
     Raises:
         OSError: If the system does not let this user create namespaces.
