@@ -153,7 +153,7 @@ def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[flo
 
 
 class Gate(Composition):
-    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not.
+    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not pass.
 
     A part passes when it is `CORRECT`, or `SCORED` with a score of at least `threshold`; a lower score counts as
     `INCORRECT`. `detail["failed"]` names the parts that did not pass.

@@ -325,7 +325,7 @@ def _columns(problem: Problem) -> dict[object, object]:
 def _everything(
     convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
 ) -> dict[str, list[Any]]:
-    """The values for `**kwargs`: the columns, and everything else that no parameter takes, under all of its names."""
+    """The values for `**kwargs`: the columns, and all other values that no parameter takes, each under all of its names."""
     columns = {str(name) for problem in problems for name in problem.metadata}
     rest = {name: [problem.metadata.get(name) for problem in problems] for name in columns}
     roles = {name: role for name, role in _ROLES.items() if name not in _SYNONYMS and role != COMPLETION}

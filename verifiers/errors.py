@@ -110,7 +110,7 @@ _MOST_WITH_HINT = 8
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOST_NAMES) -> UnknownNameError:
-    """Build the error for a name that is not registered, offering the nearest known one.
+    """Build the error for a name that is not registered, offering the nearest known name.
 
     Args:
         kind: What the name was meant to name, for example `"verifier"`.
@@ -122,7 +122,7 @@ def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOS
 
 
 def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
-    """Build the error for an unexpected keyword, in Python's own words, offering the nearest expected one.
+    """Build the error for an unexpected keyword, in Python's own words, offering the nearest expected keyword.
 
     Args:
         function: What was called, such as `"rlvr/GSM8K-v0"`.

@@ -322,7 +322,7 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 
 
 def _objection(words: list[str], at: int) -> str:
-    """Say why the number at this word is part of something larger; empty if it is not."""
+    """The reason why the number at this word is part of something larger; empty if the number stands alone."""
     before = words[at - 1] if at else ""
     if (
         before.lower() in ("of", "than", "most", "least")
@@ -353,7 +353,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
-    """Say that the number is one of several values that are offered; empty if it is the only one."""
+    """A message if the number is one of several values that are offered; empty if it is the only value."""
     for others in (numbers[:which][::-1], numbers[which + 1 :]):
         last = numbers[which]
         for other in others:

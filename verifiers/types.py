@@ -46,7 +46,7 @@ class MadeCall:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage(Message):
-    """A turn of the policy, with what a server returns beside its text: calls and thoughts. Verifiers judge the text."""
+    """A turn of the policy, with the calls and thoughts that a server returns beside the text. Verifiers judge the text."""
 
     calls: tuple[MadeCall, ...] = ()
     """The tool calls that are not part of the text."""

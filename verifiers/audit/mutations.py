@@ -65,7 +65,7 @@ def _outside_prose(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a gold has no calculation that could give the same after a change, and no words that could cancel the change."""
+    """Whether a gold has no calculation whose result could survive a change, and no words that could cancel the change."""
     commands = set(_COMMAND.findall(text))
     words = re.search(r"(?<![A-Za-z\\{])[A-Za-z]{2,}", text)
     return commands <= _PLAIN and words is None and not re.search(r"[!|']|\d\s*\^|\^\s*\{?\s*0|(?<![\d.])0|:", text)

@@ -17,7 +17,7 @@ _WORST = 12
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """The results of one transformation, attack or kind of gold, or a total."""
+    """The results of one transformation, of one attack, of one kind of gold, or of all together."""
 
     family: str
     label: Label

@@ -261,7 +261,7 @@ def _other_family(gold: Gold) -> Iterator[str]:
 
 @near(Kind.ROUNDED, basis="policy", symmetric=True)
 def _off_by_one_floor(gold: Gold) -> Iterator[str]:
-    """Change the rounding, or shift the letter inside it by one, but only if some integer shows that the values differ.
+    """Change the rounding, or shift the rounded letter by one, but only if some integer shows that the values differ.
 
     By policy, the letter can be any positive integer, although a problem may say that it is even.
     """

@@ -247,7 +247,7 @@ class Rounded:
         return _INNERMOST.finditer(self.text)
 
     def differs(self, other: str) -> bool:
-        """Whether another expression has another exact value at one of the first integers, and so is surely wrong."""
+        """Whether another expression has a different exact value at one of the first integers, and so is surely wrong."""
         theirs = Rounded(other, self.letter)
         for number in range(1, _TRIED + 1):
             one = self.value(number)

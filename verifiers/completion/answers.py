@@ -1,4 +1,4 @@
-"""Decides which mark counts: the last of the best rank, unless the response takes it back or contradicts itself."""
+"""Decides which mark counts: the last of the best rank, unless the response retracts this mark or contradicts itself."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ _KEY = re.compile(
 
 
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
-    """The marks of rank 1 outside of code, in order; marks that are side by side or nested are joined into one."""
+    """The marks of rank 1 outside of code, in order; marks that are side by side or nested are joined into one mark."""
     found: list[Mark] = []
     for form, signs, find in _FINDERS:
         if (signs[0] in text or signs[-1] in text) and form in forms:

@@ -15,7 +15,7 @@ _LONGEST_WHOLE = 4_000
 
 
 def last_value(text: str) -> Mark | None:
-    """The only marked value of the last sentence, or of the last line; None if there is none or several."""
+    """The only marked value of the last sentence, or of the last line; None unless there is exactly one."""
     stripped = text.rstrip()
     start = max(stripped.rfind("\n\n") + 1, len(stripped) - REACH, 0)
     view = view_of(stripped[start:])

@@ -1,4 +1,4 @@
-"""The words that mark an answer, in tables; the patterns are compiled from them, and the documentation prints them.
+"""Tables of the words that mark an answer. Patterns are compiled from the tables, and the documentation prints them.
 
 A phrase is written as it is read. In a phrase a space matches any white space, an apostrophe matches a straight or a curly one,
 `(a|b)` is a choice, and `?` makes the character or the group before it optional.
@@ -35,7 +35,7 @@ class Cues:
 
     @property
     def pattern(self) -> str:
-        """A regular expression, without groups, that matches any of the phrases; it first tests their first characters."""
+        """A regular expression without groups that matches any of the phrases; it begins with a test of the first character."""
         signs = "".join(sorted(set().union(*map(_first_signs, self.phrases))))
         look = "" if "\\" in signs else f"(?=[{re.escape(signs)}])"
         look = _WORD_START + look if signs.isalnum() else look

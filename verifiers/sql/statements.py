@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 
 
 def _top_level(statement: str) -> Iterator[str]:
-    """The words and signs outside brackets, in small letters."""
+    """The words and signs outside brackets, in lower case."""
     depth = 0
     for match in _TOKEN.finditer(statement):
         if match["skipped"] is None:

@@ -1,4 +1,4 @@
-"""Units, degrees and percentages: separates them from a value, and decides whether two units are compatible."""
+"""Separates units, degrees and percentages from a value, and decides whether two units are compatible."""
 
 from __future__ import annotations
 

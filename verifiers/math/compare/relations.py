@@ -67,7 +67,7 @@ def residue_alone(node: Node) -> Node:
 
 
 def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
-    """The values in a chain of equalities, if it states the answer and every link is true."""
+    """The values in a chain of equalities, if the chain states the answer and every link is true."""
     operators, operands = list(answer.operators), list(answer.operands)
     if set(operators) - {"=", "~"}:
         return ()

@@ -1,4 +1,4 @@
-"""Evaluates at several points with high precision: proves that expressions differ, or gives strong evidence of equality.
+"""Evaluates expressions at several points with high precision: proves a difference, or gives strong evidence of equality.
 
 Every value is computed at two precisions; their difference estimates its error, so that cancellation is detected and not
 mistaken for equality.

@@ -102,7 +102,7 @@ def run_job(judge: Judge) -> None:
 
 
 def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
-    """Whether a process that has run a job's tests can run other tests as if it had never run the job's."""
+    """Whether a process that has run a job's tests can run other tests as if it had never run these."""
     if tests["kind"] == "calls":
         return True  # calls and their values are data
     if tests["kind"] == "functions" or tests["files"] or packages.any_loaded():

@@ -89,7 +89,7 @@ class TestFileJudge(Judge):
         return found[name]
 
     def starred(self, module: str) -> list[str]:
-        """The names that `import *` takes: those that the tests use and the program defines."""
+        """The names that `import *` takes: the names that the tests use and the program defines."""
         source = self._tests["test"]
         wanted = {name for name in names.free_names([source]) if not name.startswith("_")} - vars(builtins).keys()
         wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # tests judge by these functions

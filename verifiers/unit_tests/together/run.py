@@ -1,4 +1,4 @@
-"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened before both."""
+"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened beforehand."""
 
 from __future__ import annotations
 
