@@ -13,7 +13,7 @@ import sys
 from typing import Any
 
 _SHORT = sys.int_info.str_digits_check_threshold
-"""Number of digits that Python converts whatever the limit is."""
+"""Number of digits up to which Python converts integers regardless of its limit."""
 
 
 def loads(text: str | bytes) -> Any:
@@ -50,7 +50,7 @@ def to_digits(number: int) -> str:
 
 
 def shown(value: object) -> str:
-    """A value's `repr`; if it holds an integer that is too long to print, its class."""
+    """The `repr` of a value, or the value's class if the value holds an integer that is too long to print."""
     try:
         return repr(value)
     except ValueError:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedConfig, PreTrainedModel, PreTrainedTokenizerBase
 
 _NO_LIMIT = 10**9
-"""A tokenizer that states a limit of at least this many tokens has no limit."""
+"""A limit of at least this many tokens, as some tokenizers state it, counts as no limit."""
 
 
 def require_packages(*packages: str, purpose: str) -> None:
@@ -75,7 +75,7 @@ def special_texts(tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
 
 
 def as_plain_text(text: str, special: Sequence[str]) -> str:
-    """Break up the texts of special tokens in a completion, so that it can't end its turn and begin another.
+    """Break up the texts of special tokens in a completion, so that the completion can't end its turn.
 
     A zero-width space is inserted after the first character of each of these texts.
     """
@@ -123,7 +123,7 @@ def token_limit(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) ->
 
 
 def is_causal(config: PreTrainedConfig) -> bool:
-    """Whether no token of this kind of model sees a later one, so that padding on the right changes nothing."""
+    """Whether no token of this kind of model sees a later token, so that padding on the right changes nothing."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING, MODEL_FOR_MASKED_LM_MAPPING
 
     cls = type(config)

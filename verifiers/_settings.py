@@ -36,10 +36,10 @@ _IN_WORDS: dict[object, str] = {
 def check_types(settings: Any) -> None:
     """Check that every field of a dataclass holds what its annotation says, within its bounds (`verifiers.bounds`).
 
-    A whole number counts as a number; a bool counts as neither, and NaN is not a number. A member of an enumeration may be
+    A whole number counts as a number. A bool counts as neither, and NaN is not a number. A member of an enumeration may be
     given as text. The annotations that are checked are numbers, bools, enumerations, `None`, choices of literals, text, paths,
     mappings, sequences, functions, other dataclasses, and unions of these; any other annotation accepts every value. A callable
-    protocol accepts a callable that takes as many arguments.
+    protocol accepts every callable that takes as many arguments as the protocol's method.
 
     Raises:
         InvalidArgumentError: If a field holds something else; the message names the field, what it may hold, and the value.

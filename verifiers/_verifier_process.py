@@ -1,4 +1,4 @@
-"""A verifier in another process: how it is sent and made there, how it answers requests, and how errors come back."""
+"""Runs a verifier in another process: sends it there, makes it, passes requests and replies, and brings errors back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def recipe(spec: VerifierSpec, arguments: Mapping[str, object]) -> str:
 
 
 class VerifierProcess:
-    """A verifier in a worker process, which is made again when the process was replaced.
+    """A verifier in a worker process; if the process was replaced, the verifier is made again.
 
     Args:
         module: The module that the worker runs; its `serve` calls `serve_verifier`.
@@ -45,7 +45,7 @@ class VerifierProcess:
         """Start the process if it is not running, and make the verifier in it.
 
         Raises:
-            RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
+            RLVRError: If the verifier can't be made, as for `verifiers.make`.
         """
         if self._made_in is not None and self._worker.pid == self._made_in:
             return
@@ -68,14 +68,14 @@ def made_from(recipe: str) -> Verifier:
     """In the other process: make the verifier of a recipe.
 
     Raises:
-        RLVRError: If the verifier can't be made; the error is that of `verifiers.make`.
+        RLVRError: If the verifier can't be made, as for `verifiers.make`.
     """
     spec, arguments = decode(recipe)
     return make(spec, **arguments)
 
 
 def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Verifier, str, str], object]) -> None:
-    """In the other process: answer requests by the protocol of `verifiers._workers` until there are no more.
+    """In the other process: answer requests by the protocol of `verifiers._workers` until the requests end.
 
     Args:
         requests: Lines of JSON, each an action and its payload; the first request makes the verifier of a recipe.

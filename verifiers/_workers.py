@@ -2,7 +2,7 @@
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
 time, which does not depend on how busy the machine is. A worker belongs to the process that
-started it: after a fork the child starts its own. A worker whose parent died ends within a second.
+started it: after a fork the child starts its own worker. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import IO, Any
 START_DEADLINE_S = 60.0
 """Seconds a worker may take to start and to import what it needs."""
 _READY = b"ready"
-_LAST_WORDS_S = 10.0  # seconds that a worker may take to end after closing its pipe; a busy machine needs them
+_LAST_WORDS_S = 10.0  # seconds that a worker may take to end after closing its pipe; a worker on a busy machine is slow
 
 # Limits are set before anything else is imported. A thread watches the parent: the kernel's own death signal (PR_SET_PDEATHSIG)
 # would be sent as soon as the *thread* that started the worker ends.
@@ -48,7 +48,7 @@ importlib.import_module(module).serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
 class WorkerBrokenError(RuntimeError):
-    """A worker died, or what it wrote is not a reply."""
+    """A worker died, or wrote something that is not a reply."""
 
     progress = 0
     """Number of spaces that the worker wrote before its reply, one for each step of the request."""
@@ -79,7 +79,7 @@ def processor_time(seconds: float) -> Iterator[None]:
 
 
 def answer_requests(requests: IO[bytes], replies: IO[bytes], answer: Callable[..., object]) -> None:
-    """In a worker: say that it is ready, and answer requests by the protocol of `Worker` until there are no more.
+    """In a worker: report that the worker is ready, and answer requests by the protocol of `Worker` until the requests end.
 
     Args:
         requests: Lines of JSON, each a list.
@@ -107,7 +107,7 @@ class Worker:
     """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
 
     `serve` writes the line `ready`, then answers each line of JSON with one line of JSON. It may write spaces before a reply;
-    an exception gives their number as the steps that were done.
+    an exception gives the number of spaces as the steps that were done.
 
     Args:
         module: Dotted name of the module to run.
@@ -124,16 +124,16 @@ class Worker:
         _workers.add(self)
 
     def ask(self, request: object, *, deadline_s: float) -> object:
-        """Send one request and wait for its reply; other threads wait their turn, outside the deadline.
+        """Send one request and wait for its reply; waiting for requests of other threads does not count against the deadline.
 
         Args:
             request: JSON data.
-            deadline_s: Seconds that the reply may take from when the worker is ready and free.
+            deadline_s: Seconds that the reply may take once the worker is ready and free.
 
         Raises:
             WorkerTimeoutError: If no reply came in time.
             WorkerStartError: If the worker could not start.
-            WorkerBrokenError: If the worker died, or what it wrote is not a reply.
+            WorkerBrokenError: If the worker died, or wrote something that is not a reply.
         """
         line = json.dumps(request).encode() + b"\n"
         with self._lock:
@@ -146,7 +146,7 @@ class Worker:
             except (OSError, ValueError) as error:
                 self._kill()
                 raise WorkerBrokenError(f"the worker {self._module} broke: {error}") from error
-            except BaseException:  # after an interrupt, too: the next request must not get this one's reply
+            except BaseException:  # after an interrupt, too: the next request must not get the reply to this request
                 self._kill()
                 raise
 
@@ -171,7 +171,7 @@ class Worker:
             self._kill()
 
     def _launch(self) -> subprocess.Popen[bytes]:
-        """The process, started if none runs; it may not have reported yet that it is ready."""
+        """Return the process, started if none runs; the process may not have reported yet that it is ready."""
         process = self._process
         if process is not None and self._owner == os.getpid() and process.poll() is None:
             return process

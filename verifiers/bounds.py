@@ -142,7 +142,7 @@ def check_bounds(settings: Any) -> None:
     """Check that the numbers of a dataclass lie within the bounds of their fields.
 
     Raises:
-        InvalidArgumentError: If a number does not; the message names the field, the bound and the value.
+        InvalidArgumentError: If a number lies outside its bound; the message names the field, the bound and the value.
     """
     cls: type = type(settings)
     for name, bound in bounds_of(cls):
@@ -159,7 +159,7 @@ def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
         optional: Whether the message offers None as a value.
 
     Raises:
-        InvalidArgumentError: If a number does not; the message names the setting, the bound and the value.
+        InvalidArgumentError: If a number lies outside its bound; the message names the setting, the bound and the value.
     """
     for number in value if isinstance(value, tuple) else (value,):
         if number is None or bound.admits(number):
@@ -171,14 +171,14 @@ def check_bound(name: str, value: Any, bound: Bound, *, optional: bool) -> None:
 
 
 def check_uses(settings: Any, own: frozenset[str] = frozenset()) -> None:
-    """Check that no setting without effect differs from its default.
+    """Check that every setting that has no effect is left at its default.
 
     Args:
         settings: The dataclass.
         own: Fields that have an effect whatever the other fields are.
 
     Raises:
-        InvalidArgumentError: If such a setting does; the message says why it has no effect.
+        InvalidArgumentError: If such a setting differs; the message says why it has no effect.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     cls: type = type(settings)

@@ -21,7 +21,7 @@ from verifiers.types import Outcome, Problem, Verdict
 
 @dataclass(frozen=True)
 class ChoiceVerifier:
-    r"""A completion is correct when it settles on the reference's letter, and on no other.
+    r"""A completion is correct when it settles on the reference's letter and on no other letter.
 
     The reference is a letter such as `"C"`. `metadata["choices"]` may hold the choices: texts in the order of their
     letters, or a mapping of letters to texts. With choices, only their letters count, an answer may be a choice's text instead
@@ -169,7 +169,7 @@ class _Letters(Kind[frozenset[str]]):
     cues: ClassVar[words.CueFinder | None] = _CUES
 
     def read(self, content: str, form: Form) -> frozenset[str] | None:
-        """The letters that a content settles on; None if it settles on none."""
+        """The letters that a mark's content settles on; None if there are none."""
         if form == "number":
             mentions = self._at_end(content)
         else:
@@ -225,7 +225,7 @@ class _Letters(Kind[frozenset[str]]):
         return set(self.choices or ascii_uppercase)
 
     def _at_mark(self, text: str, *, only: bool) -> list[_Mention]:
-        """Read a text that holds an answer and little else; `only` if a letter in a sentence about something else is none."""
+        """Read a text that holds an answer and little else; with `only`, letters in sentences on other things don't count."""
         label = _LABEL.match(text)
         named = _TEXT_AND_LETTER.fullmatch(text.strip(_DECORATION))
         if named and (texts := self._texts(named[1])):

@@ -1,8 +1,8 @@
 """Verifiers made of verifiers: a weighted sum, a gate, the first part that applies, and a part for each kind of problem.
 
-Each composition sends the whole batch to a part at once. If it asks several parts, it stores each part's score (None if the
-part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is a
-`VERIFIER_ERROR`, never a score of 0.
+Each composition sends the whole batch to a part at once. A composition that asks several parts stores each part's score (None
+if the part broke), outcome, answer and detail in `detail["parts"]`, by the part's name. If a part breaks, the whole verdict is
+a `VERIFIER_ERROR`, never a score of 0.
 """
 
 from __future__ import annotations
@@ -153,7 +153,7 @@ def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[flo
 
 
 class Gate(Composition):
-    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not.
+    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not pass.
 
     A part passes when it is `CORRECT`, or `SCORED` with a score of at least `threshold`; a lower score counts as
     `INCORRECT`. `detail["failed"]` names the parts that did not pass.
@@ -191,7 +191,7 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part that applies: its condition holds for the problem, and it finds an answer.
+    """The verdict of the first part whose condition holds for the problem and which finds an answer.
 
     A part that finds `NO_ANSWER` passes the completion on to the next part; if no part is left, the verdict is `NO_ANSWER`.
     `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds the parts that were asked.
@@ -270,7 +270,7 @@ def _decided(verdicts: Mapping[str, Verdict]) -> bool:
 
 
 def applied_verdict(verdicts: Mapping[str, Verdict], applied: str | None) -> Verdict:
-    """The verdict of one of the parts that were asked, with all of them in `detail`; None means that there is no answer."""
+    """The verdict of the part `applied` (`NO_ANSWER` if None), with the verdicts of all parts that were asked in `detail`."""
     verdict = Verdict.of(Outcome.NO_ANSWER) if applied is None else verdicts[applied]
     detail = {"parts": reports(verdicts), "applied": applied}
     return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, total_cost(verdicts))

@@ -8,7 +8,7 @@ Evidence against the claim that a mean is at most m is the capital of a gambler 
 value x from -1 to 1 multiplies it by 1 + λ(x - m). If the claim holds, no strategy is expected to gain, so the probability that
 the capital ever reaches 1/α times its start is at most α (Ville 1939). Here the capital is divided evenly among a few fixed λ,
 so it depends on the values and not on their order. Small λ find small differences; large λ find large differences soon. The
-interval contains every m against which there is less evidence than that, from either side.
+interval contains every m against which the evidence, from either side, is less than 1/α.
 
 Sources: Waudby-Smith & Ramdas 2024, "Estimating means of bounded random variables by betting", arXiv:2010.09686 (bets, and
 capital divided among several); Howard, Ramdas, McAuliffe & Sekhon 2021, "Time-uniform, nonparametric, nonasymptotic confidence
@@ -35,7 +35,7 @@ _BETS = np.geomspace(0.03, 0.95, 10)
 that the best stake is within a quarter of one of them. The smallest suits a difference of 0.006 if a fifth of the problems
 differ."""
 _HALVINGS = 40
-"""Number of bisection steps for each end of an interval, which find it to 1e-12."""
+"""Number of bisection steps for each end of an interval, which find the end to within 1e-12."""
 
 
 @dataclass(frozen=True)
@@ -110,13 +110,13 @@ def compare_sequentially(
 def log_evidence(values: ArrayLike, mean: float, shares: ArrayLike = 1.0) -> Array:
     """The logarithm of the evidence, after each value, against the claim that the mean of the values is at most `mean`.
 
-    If the claim holds, the probability that it ever exceeds log(1/α) is at most α.
+    If the claim holds, the probability that this logarithm ever exceeds log(1/α) is at most α.
 
     Args:
         values: f64[... n], from -1 to 1.
         mean: The mean that is claimed, more than -1 and at most 1.
-        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value, which must be known before the value;
-            clusters count by their sizes.
+        shares: f64[n], from 0 to 1, the share of the stakes to bet on each value; it must be known before the value. A
+            cluster's share is proportional to its size.
 
     Returns:
         f64[... n].

@@ -31,7 +31,7 @@ _ROLES = {
 }
 _COLUMN = "column"
 _NO_TEXT = re.compile(r"(?:.*_)?(?:ids|tokens|logits|logprobs|mask|length|images?)|self|cls")
-"""Names of first parameters that get no completion."""
+"""Matches names of a first parameter that does not get the completion."""
 _BATCHES = ("list[", "List[", "Sequence[", "typing.List[", "typing.Sequence[", "collections.abc.Sequence[")
 _POSITIONAL_ONLY = (Parameter.POSITIONAL_ONLY,)
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
@@ -44,7 +44,7 @@ class Convention:
     function: str
     """The function's name."""
     roles: Mapping[str, str]
-    """The role of each parameter that has no constant."""
+    """The role of each parameter whose value is not in `constants`."""
     constants: Mapping[str, object] = field(default_factory=dict)
     """Values that the arguments of `make` give to parameters."""
     defaults: Mapping[str, object] = field(default_factory=dict)
@@ -61,7 +61,7 @@ class Convention:
     settled: bool = False
     """Whether the caller named the parameter that gets the completion or the reference."""
     listed: frozenset[str] = frozenset()
-    """Parameters of a single completion that get a list of references."""
+    """Parameters that get a list of references although the function takes a single completion."""
 
     @property
     def is_own(self) -> bool:
@@ -91,8 +91,8 @@ def read_convention(function: Callable[..., object], settled: Mapping[str, objec
 
     Args:
         function: Any callable object.
-        settled: `completion` and `reference` name the parameters that get them; any other item is a value for the parameter of
-            that name.
+        settled: The items `completion` and `reference` name the parameters for the completion and the reference; any other item
+            is a value for the parameter of that name.
 
     Raises:
         VerifierContractError: If no parameter, or more than one, claims the completion or the reference.
@@ -325,7 +325,7 @@ def _columns(problem: Problem) -> dict[object, object]:
 def _everything(
     convention: Convention, completions: Sequence[str], problems: Sequence[Problem]
 ) -> dict[str, list[Any]]:
-    """The values for `**kwargs`: the columns, and everything else that no parameter takes, under all of its names."""
+    """The values for `**kwargs`: the columns, and all other values that no parameter takes, each under all of its names."""
     columns = {str(name) for problem in problems for name in problem.metadata}
     rest = {name: [problem.metadata.get(name) for problem in problems] for name in columns}
     roles = {name: role for name, role in _ROLES.items() if name not in _SYNONYMS and role != COMPLETION}

@@ -51,7 +51,7 @@ class CountdownReference:
 
 
 def _read_reference(reference: object) -> CountdownReference:
-    """A reference as it is, or one of a mapping with its fields."""
+    """A `CountdownReference`, returned unchanged or made from a mapping with its fields."""
     if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
         numbers = reference["numbers"]
         return CountdownReference(
@@ -69,9 +69,9 @@ def _read_reference(reference: object) -> CountdownReference:
 class CountdownVerifier:
     """A completion is correct when its expression has the target's value and uses the given numbers by the rules.
 
-    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. It consists of the
-    given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target` after it. Values
-    are exact fractions.
+    `docs/where-the-answer-stands.md` says where the expression stands; without a mark, it is the last line. The expression
+    consists of the given numbers, the signs `+ - * /` (also `× · ÷ −`, and TeX's) and parentheses, with an optional `= target`
+    after it. Values are exact fractions.
 
     * Each given number is used exactly once, or at most once with `use_all=False`. Digits are never joined to a number.
     * Every sign stands between two operands: a unary minus or plus is not an operation of the game, so `-3+5` is incorrect,
@@ -79,7 +79,7 @@ class CountdownVerifier:
     * Juxtaposition is not multiplication: `2(3)` is incorrect.
     * Dividing by zero is incorrect.
 
-    A completion without an expression is `NO_ANSWER`, and so is one whose last line also contains words.
+    A completion without an expression is `NO_ANSWER`, and so is a completion whose last line also contains words.
 
     Args:
         use_all: Whether every given number must be used.
@@ -102,7 +102,7 @@ class CountdownVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is no `CountdownReference`, nor a mapping with its fields.
+            UnreadableReferenceError: If the reference is neither a `CountdownReference` nor a mapping with its fields.
         """
         try:
             reference = _read_reference(problem.reference)
@@ -155,7 +155,7 @@ class _Expressions(Kind[str]):
     cues = CueFinder(NAMING.pattern, NAMING)
 
     def read(self, content: str, form: Form) -> str | None:
-        """The expression in a content, with this verifier's signs; None if the content is not an expression."""
+        """The expression in a mark's content, with this verifier's signs; None if the content is not an expression."""
         answer = (
             view_of(last_line(content) if form == "number" else content, inline=form != "number")
             .plain.strip(_DECORATION)

@@ -1,4 +1,4 @@
-"""The device on which models compute: chosen here for all verifiers, policies and commands."""
+"""Chooses the device on which models compute, for all verifiers, policies and commands."""
 
 from __future__ import annotations
 

@@ -20,10 +20,10 @@ class Ensemble(Composition):
 
     `"mean"` averages the scores, `"min"` is the worst of them, and `"mean_minus_std"` is the mean less `k` standard deviations:
     completions about which the members disagree score less, which makes it harder to learn the faults of one member. The paper
-    subtracts the variance instead, whose unit differs from that of the scores. All members must score on one scale.
+    subtracts the variance instead, which does not have the unit of the scores. All members must score on one scale.
 
-    `detail["disagreement"]` is the population standard deviation of the members' scores (0 if all agree),
-    `detail["mean"]` their mean. If a member breaks, the verdict is a `VERIFIER_ERROR`.
+    `detail["disagreement"]` is the population standard deviation of the members' scores (0 if all agree), and `detail["mean"]`
+    is their mean. If a member breaks, the verdict is a `VERIFIER_ERROR`.
 
     Args:
         parts: The members, by name or in order; at least two. See `verifiers.composition.Parts`.

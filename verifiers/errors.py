@@ -17,7 +17,7 @@ RLVRError
 ├── DivergedError (FloatingPointError)     a model's weights are no longer finite numbers
 ├── CheckpointError (RuntimeError)         a checkpoint is missing, damaged or of another run
 ├── EngineError (RuntimeError)             an inference engine died, or does not do what it was asked
-│   └── EngineDiedError                    it died, or a server no longer answers; its open requests are lost
+│   └── EngineDiedError                    an engine died, or a server no longer answers; open requests are lost
 └── RankError (RuntimeError)               a process of a run died, hangs, or differs from the others; the message names it
 ```
 
@@ -110,19 +110,19 @@ _MOST_WITH_HINT = 8
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOST_NAMES) -> UnknownNameError:
-    """Build the error for a name that is not registered, offering the nearest known one.
+    """Build the error for a name that is not registered, offering the nearest known name.
 
     Args:
         kind: What the name was meant to name, for example `"verifier"`.
         name: The value that was given, which may be something other than text.
         known: Every valid name.
-        most: How many of them the message lists.
+        most: Maximum number of names that the message lists.
     """
     return UnknownNameError(f"unknown {kind} {name!r}.{_nearest(name, known, most)}")
 
 
 def unknown_argument(function: str, name: str, known: Iterable[str]) -> UnknownArgumentError:
-    """Build the error for an unexpected keyword, in Python's own words, offering the nearest expected one.
+    """Build the error for an unexpected keyword, in Python's own words, offering the nearest expected keyword.
 
     Args:
         function: What was called, such as `"rlvr/GSM8K-v0"`.

@@ -117,7 +117,7 @@ class _Texts(Kind[str]):
         self._reference = reference
 
     def read(self, content: str, form: Form) -> str | None:
-        """The text without marking, and without a final full stop that the reference does not have."""
+        """The text without its marking; a final full stop is dropped, too, if the rest equals the reference."""
         content = last_line(content) if form == "number" else content
         answer = self._normalised(view_of(content, inline=True).plain)
         bare = answer.rstrip(". ")

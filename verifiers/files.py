@@ -20,7 +20,7 @@ _KEY = "verifier"
 
 
 def is_verifier_file(spec: object) -> TypeGuard[str]:
-    """Whether a verifier is named by a file."""
+    """Whether a specification names a verifier file."""
     return isinstance(spec, str) and spec.endswith(_SUFFIXES)
 
 

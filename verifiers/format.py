@@ -22,8 +22,8 @@ _TAGS: Mapping[str, tuple[str, ...]] = {
 class Format:
     """Whether a completion has a certain form: `CORRECT` (score 1) or `INCORRECT` (score 0), with the `reason` in `detail`.
 
-    It does not judge the answer, so combine it with a verifier that does: in a `gate`, or in a `weighted_sum` with a small
-    weight.
+    `Format` does not judge the answer, so combine it with a verifier that does: in a `gate`, or in a `weighted_sum` with a
+    small weight.
 
     The structure `"think_answer"` is `<think>...</think>` followed by `<answer>...</answer>`, each once, neither empty, and
     nothing outside of them but white space; `"think"` is `<think>...</think>` and then an answer without those tags.

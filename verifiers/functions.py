@@ -37,7 +37,7 @@ from verifiers.types import AnswerVerifier, BatchVerifier, Outcome, Problem, Ver
 
 _LOGGER = logging.getLogger(__name__)
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
-"""Exceptions that functions which expect a list of messages raise when they get a text."""
+"""Exceptions that a function may raise if it expects a list of messages and gets a text."""
 
 CHECKED_PROBLEMS = 8
 """Number of problems on which a function's convention is checked before use."""
@@ -191,8 +191,8 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
 
     Args:
         function: The function.
-        **settled: `completion` and `reference` name the parameters that get them; any other argument goes to the parameter of
-            the same name.
+        **settled: `completion` and `reference` name the parameters for the completion and the reference; any other argument
+            goes to the parameter of the same name.
 
     Raises:
         VerifierContractError: If the parameters' names do not determine their values.
@@ -207,7 +207,7 @@ def from_function(function: Callable[..., object], **settled: object) -> Functio
 
 
 def convention_of(verifier: Verifier) -> str | None:
-    """How a verifier calls the functions it consists of; None if there are no functions or all take (completion, problem)."""
+    """How a verifier calls its functions; None if it has no functions, or all of them take (completion, problem)."""
     said = [str(function.convention) for function in _functions_in(verifier) if not function.convention.is_own]
     return "; ".join(said) or None
 
@@ -239,12 +239,12 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
     """Check that a function which takes the reference scores the gold of some problem above an empty completion.
 
     Args:
-        verifier: Any verifier; it passes unless it is a function called by its parameters' names.
+        verifier: Any verifier; only a function called by its parameters' names can fail the check.
         problems: The data set; the first `CHECKED_PROBLEMS` are used.
 
     Returns:
-        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if it accepts gold completions as they are,
-        or was not checked.
+        The answer format that the function accepts, one of `ANSWER_FORMATS`; None if the function accepts gold completions as
+        they are, or was not checked.
 
     Raises:
         VerifierContractError: If the function scores no gold higher, or fails on all.
@@ -256,7 +256,7 @@ def check_reading(verifier: Verifier, problems: Problems) -> str | None:
 
 
 def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) -> str | None:
-    """The first format in which a function scores a gold above an empty completion; None also means gold completions."""
+    """The first format in which a gold scores above an empty completion; None for gold completions, or without golds."""
     if isinstance(function, BatchFunctionVerifier):
         function.prefer_messages(problems[0])
     nothing = [verify_one(function, "", problem) for problem in problems]
@@ -294,7 +294,7 @@ def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], p
         return
     name = next(iter(names), "NAME")
     raise VerifierContractError(
-        f"{found}. Tried were the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
+        f"{found}. Tried: the data set's own completion, and the answer bare, boxed, behind '####', in tags and in a "
         "sentence. If the parameters were read rightly and the function expects another format, confirm one of them, as in "
         f"reference={name!r} (--verifier-args reference={name}); if not, name the right one"
     )

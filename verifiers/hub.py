@@ -10,7 +10,7 @@ from typing import Literal
 
 _PATIENCE_S = 10.0
 _UNREACHABLE = {"ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout"}
-"""Names of connection errors, in the libraries that the versions of `huggingface_hub` connect with."""
+"""Names of the connection errors of the libraries with which `huggingface_hub` connects; versions use different libraries."""
 
 
 class HubError(OSError):
@@ -20,7 +20,8 @@ class HubError(OSError):
 def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"]) -> None:
     """Ask the hub once whether it has a model or a data set; `transformers` and `datasets` would keep asking for a minute.
 
-    The hub is not asked about a path that exists or a name of which its cache holds a part: these may load without the hub.
+    The hub is not asked about an existing path, or about a name that is partly in the hub's cache: both may load without the
+    hub.
 
     Raises:
         HubError: If the hub can't be reached, or has nothing readable of that name; the message is one line.

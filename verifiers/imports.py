@@ -26,7 +26,7 @@ def is_attribute_path(text: str) -> bool:
 
 
 def import_attribute(path: str, kind: str) -> object:
-    """Import what `module:attribute` names, where the module may also be in the current folder, or given as a file's path.
+    """Import the object that `module:attribute` names; the module may be in the current folder, or given as a file's path.
 
     The current folder, or the file's folder, is appended to `sys.path`, so that it hides no installed module.
 
@@ -81,7 +81,7 @@ def _advice(module: str, attribute: str) -> str:
 
 
 def _module_of(file: Path) -> ModuleType:
-    """The module in a file: under the file's name if importing this name loads the same file, else under a separate name."""
+    """Import the module in a file: under the file's name if this name imports the same file, else under a separate name."""
     known = sys.modules.get(file.stem)
     if known is None and file.stem.isidentifier():
         spec = importlib.util.find_spec(file.stem)

@@ -1,4 +1,4 @@
-"""Lazy packages: their public names load when they are first used."""
+"""Lazy packages, which load the module of a public name when the name is first used."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
 
 
 def _homes(package: str) -> dict[str, str]:
-    """The module of each name that a package imports for type checkers; if the name is a module of the package, the package."""
+    """The module of each name that a package imports for type checkers; for a name that is itself a module, the package."""
     spec = sys.modules[package].__spec__
     loader = None if spec is None else spec.loader
     source = loader.get_source(package) if isinstance(loader, InspectLoader) else None

@@ -171,7 +171,7 @@ def _reference(problem: Problem) -> Fraction:
 
 
 class _Candidate(NamedTuple):
-    """A place that should hold the answer, and the reason if it cannot count."""
+    """A place that should hold the answer, and the reason if the number there does not count."""
 
     text: str
     objection: str = ""
@@ -205,7 +205,7 @@ _DECLINED = re.compile(REFUSALS.pattern, re.IGNORECASE)
 
 
 def _last_line_with_digit(text: str) -> tuple[str, str]:
-    """The last line that contains a digit, and the text below it; at most some hundred characters of each."""
+    """The last line that contains a digit, and the text below it; at most a few hundred characters of each."""
     digit = max(text.rfind(sign) for sign in "0123456789")
     end = text.find("\n", digit)
     line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]
@@ -219,7 +219,7 @@ class _Literals(Kind[_Candidate]):
     verifier: NumericVerifier
 
     def read(self, content: str, form: Form) -> _Candidate | None:
-        """The number in a content, and the objection to it."""
+        """The number in a mark's content, and the objection to the number."""
         if not _DIGIT.search(content):
             return None
         if form == "number":
@@ -269,7 +269,7 @@ _MINUS = re.compile(
     r"\s+(?=[$(*]{0,3}[0-9])",
     re.IGNORECASE,
 )
-"""Matches `negative` before a number, and `minus` where nothing stands from which to subtract."""
+"""Matches `negative` before a number, and `minus` where no number precedes from which it could subtract."""
 
 
 def _typeset(plain: str) -> str:
@@ -322,7 +322,7 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 
 
 def _objection(words: list[str], at: int) -> str:
-    """Say why the number at this word is part of something larger; empty if it is not."""
+    """The reason why the number at this word is part of something larger; empty if the number stands alone."""
     before = words[at - 1] if at else ""
     if (
         before.lower() in ("of", "than", "most", "least")
@@ -353,7 +353,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
-    """Say that the number is one of several values that are offered; empty if it is the only one."""
+    """A message if the number is one of several values that are offered; empty if it is the only value."""
     for others in (numbers[:which][::-1], numbers[which + 1 :]):
         last = numbers[which]
         for other in others:

@@ -23,7 +23,7 @@ from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64
-"""Number of oldest tasks to wait for: Ray starts tasks in order, and checking a task takes time."""
+"""Maximum number of tasks to wait for at once, the oldest first: Ray starts tasks in order, and checking a task takes time."""
 _CONNECT_S = 10.0
 """Seconds within which a cluster has to answer."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
@@ -42,14 +42,14 @@ class RayVerifier:
     no deadline, wrap it in `with_timeout`.
 
     Unless the process is connected to Ray already, `address` or the environment variable RAY_ADDRESS names a cluster, which
-    must have the same version of this package on its nodes. Without either, Ray is started on this machine alone: it listens
-    on the loopback interface only, without a dashboard and, unless RAY_AUTH_MODE says otherwise, without tokens.
+    must have the same version of this package on its nodes. If no cluster is named, Ray is started on this machine alone: it
+    listens on the loopback interface only, without a dashboard and, unless RAY_AUTH_MODE says otherwise, without tokens.
 
     Sending a completion costs more time than a cheap verifier takes: see `docs/verification-at-scale.md`.
 
     Args:
-        of: The verifier, or a pair of a verifier and its arguments, as in `("unit_tests", {"workers": 1})`. It is made in the
-            workers, so it is best given by name; an object has to be picklable.
+        of: The verifier, or a pair of a verifier and its arguments, as in `("unit_tests", {"workers": 1})`. The verifier is
+            made in the workers, so it is best given by name; an object has to be picklable.
         chunk: Number of completions in a task.
         retries: How often a chunk whose worker or node died is sent again before it is cut in two.
         cpus: Number of cores that Ray reserves for a task. Ray does not keep a task from using more cores, so reserve as many
@@ -253,7 +253,7 @@ def _connected(address: str | None, *, dashboard: bool) -> Any:
 
 
 _joined: set[str] = set()
-"""Addresses given for the cluster that this process is connected to, which Ray knows by its own address."""
+"""The addresses by which callers named the connected cluster; Ray knows the cluster by an address of its own."""
 _QUIET = {"logging_level": "warning", "log_to_driver": False}
 
 
@@ -267,7 +267,7 @@ def _join(ray: Any, address: str) -> None:
 
 
 def _start(ray: Any, *, dashboard: bool) -> None:
-    """Start Ray on this machine; without Ray's default tokens if it listens on the loopback interface only."""
+    """Start Ray on this machine, without Ray's default tokens if it listens on the loopback interface only."""
     if os.environ.get(_LOOPBACK) == "0":
         os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     ray.init("local", include_dashboard=dashboard, **_QUIET)

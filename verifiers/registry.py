@@ -120,8 +120,8 @@ def make(spec: VerifierSpec, **kwargs: object) -> Verifier:
             (see `verifiers.files`); the address of a server, as for `served`; or the object itself: a class, a function marked
             with `factory`, or a verifier, which may be any function of a completion and a reference or problem (see
             `verifiers.functions`).
-        **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters that get
-            them, and any other argument goes to the parameter of the same name.
+        **kwargs: Arguments of the class or factory. For a function, `completion` and `reference` name the parameters for the
+            completion and the reference, and any other argument goes to the parameter of the same name.
 
     Returns:
         The verifier; a verifier from outside this package is wrapped, so that its result becomes a `Verdict`.
@@ -224,7 +224,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """A verifier that returns verdicts: this package's own are returned unchanged, any other is called by its convention."""
+    """Return a verifier of this package unchanged; wrap any other, so that its convention is used and it returns verdicts."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "

@@ -52,7 +52,7 @@ class RewardModelVerifier:
     tokenizer's start token gets no second start token.
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
-    pooled as if the model were given it alone. For causal models, in which no token sees a later one, texts of similar length
+    pooled as if the model were given it alone. For causal models, in which no token sees a later token, texts of similar length
     are padded on the right and share a forward pass. For other models, only texts of equal length in tokens share a forward
     pass, and models that `transformers` does not batch (no padding token, or an encoder with a decoder) are run text by text.
 
@@ -63,8 +63,8 @@ class RewardModelVerifier:
     A text that the server does not score is a `VERIFIER_ERROR` with the cause; temporary failures are retried twice.
 
     Args:
-        model: A name or folder for `AutoModelForSequenceClassification`; or a model, which is set to evaluation mode and
-            moved to `device`. With a server, the model's name on the server.
+        model: A name or folder for `AutoModelForSequenceClassification`; or a model, which is set to evaluation mode and moved
+            to `device`. With a server, the model's name on the server.
         tokenizer: A name, a folder or a tokenizer; by default, the tokenizer with the model's name or in its folder. If the
             model's name on the server is not its name on the hub or its folder, give the hub's name or the folder here.
         batch_size: Maximum number of texts in a forward pass, or of concurrent requests to the server.
@@ -73,8 +73,8 @@ class RewardModelVerifier:
         device: Where to run, as for `verifiers.devices.choose_device`. By default, a model object stays on its device, and a
             named model is loaded to the GPU if there is one. On the CPU the model computes in 32-bit floats, elsewhere in its
             own type.
-        format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines;
-            `"auto"`: as a chat if the tokenizer has a template.
+        format: `"chat"`: through the tokenizer's chat template; `"text"`: without it, messages joined by blank lines; `"auto"`:
+            as a chat if the tokenizer has a template.
         template: Instead of a format, a text in which `{prompt}` and `{completion}` are replaced; messages are joined by blank
             lines.
         server: Address of a vLLM server (0.32 or later) whose `/pooling` endpoint scores the texts, such as

@@ -37,7 +37,7 @@ _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
 """A sum below this share of the sizes of its summands is 0 up to rounding."""
 _LOST_IN_ROUNDING = 1e-22
-"""A probability so small that many of them change no digit of a sum whose largest terms are about 1."""
+"""A probability so small that many such terms change no digit of a sum whose largest terms are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
 """Number of units that are 0 or 1 mixed into the variance of shares, 2.3. It makes the interval around n equal shares about as
 wide as the exact one, in which a different share has a probability of up to -log(0.05)/n (the "rule of three", Hanley &
@@ -238,7 +238,8 @@ def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
 def rerun_error(samples: Sequence[Sequence[float]]) -> float | None:
     """Standard error of a mean score over re-runs that draw other samples of the same problems.
 
-    Intervals over problems contain this noise already. A problem with one sample is given the mean variance of the others.
+    Intervals over problems contain this noise already. A problem with one sample is given the mean variance of the other
+    problems.
 
     Args:
         samples: The scores of each problem's samples, at least one for each problem.
@@ -304,13 +305,15 @@ def majority_at_k(votes: Sequence[Hashable | None], correct: Hashable, k: int) -
 
 
 def _won(free: Array, rivals: Sequence[Array], count: int, draws: int) -> float:
-    """The weight of all ways to fill `draws` in which no rival has more than `count` samples; t ties count 1/(1 + t).
+    """The weight of all draws in which no wrong answer ("rival") has more than `count` samples.
+
+    A draw in which t rivals tie with the correct answer counts 1/(1 + t).
 
     Args:
         free: f64[f], the weight of each number of samples that belong to no rival.
         rivals: f64[size + 1] for each rival, the weight of each number of its samples.
         count: Number of samples that the correct answer has, at least 1.
-        draws: Number of samples to fill up.
+        draws: Number of samples left to draw.
     """
     # 1/(1 + t) is the integral of y^t from 0 to 1, so each tie has the factor y; Gauss's rule is exact for the polynomial.
     nodes, weights = np.polynomial.legendre.leggauss(min(len(rivals), draws // count) // 2 + 1)

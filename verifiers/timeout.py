@@ -30,8 +30,8 @@ class WithTimeout:
     verifier's output is discarded. Processes that the verifier itself started are not killed with it.
 
     Args:
-        part: The verifier, or a pair of a verifier and its arguments. It is made in the process, so it is best given by name;
-            an object has to be picklable.
+        part: The verifier, or a pair of a verifier and its arguments. The verifier is made in the process, so it is best given
+            by name; an object has to be picklable.
         seconds: Wall-clock time that one verdict may take, in seconds.
         on_timeout: `"verifier_error"`: the cause is unknown, and nothing is learned from the verdict; `"timeout"`: the
             completion is to blame and scores 0, for example if a pattern takes long only on unusual texts.
@@ -103,7 +103,7 @@ class WithTimeout:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """In the process of a verifier: answer requests until there are no more; the verifier's output is discarded."""
+    """In the process of a verifier: answer requests until the requests end; the verifier's output is discarded."""
     serve_verifier(requests, replies, lambda verifier, _, payload: _judged(verifier, payload))
 
 

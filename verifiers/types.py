@@ -46,7 +46,7 @@ class MadeCall:
 
 @dataclass(frozen=True, slots=True)
 class AssistantMessage(Message):
-    """A turn of the policy, with what a server returns beside its text: calls and thoughts. Verifiers judge the text."""
+    """A turn of the policy, with the calls and thoughts that a server returns beside the text. Verifiers judge the text."""
 
     calls: tuple[MadeCall, ...] = ()
     """The tool calls that are not part of the text."""
@@ -241,10 +241,10 @@ class BatchVerifier(Verifier, Protocol):
 class AnswerVerifier(Verifier, Protocol):
     """A verifier that compares answers, so that it can tell which completions agree, as a majority vote requires.
 
-    It may have a method `answer_key(answer)`, too, whose values are equal exactly for answers that are the same, and None if it
-    can't tell. Many answers can then be sorted into classes without comparing all pairs.
+    It may also have a method `answer_key(answer)`. Two keys are equal exactly if the answers are the same; the key None means
+    that the method can't tell. Many answers can then be sorted into classes without comparing all pairs.
     """
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers to a problem, both as in `Verdict.answer`, are the same, regardless of its reference."""
+        """Whether two answers, both as in `Verdict.answer`, are the same; the problem's reference does not matter."""
         ...

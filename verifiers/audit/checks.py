@@ -173,7 +173,7 @@ def check_repeats(
 def check_threads(
     tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
 ) -> None:
-    """Repeat a sample of questions in several threads at once; ask it and all hostile questions off the main thread, too."""
+    """Repeat a sample of questions in several threads; also ask them, and all hostile questions, off the main thread."""
     ordinary = [pair for pair in pairs if not pair[0].hostile]
     sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
     _repeat(tally, runner, sample, deadline_s, "threads", Check.THREADS)

@@ -21,7 +21,7 @@ _MAX_MUTANTS = 3
 _VALUES = ("frac", "dfrac", "tfrac", "sqrt", "left", "right", "cdot", "times", "infty", "pm", "quad")
 _SETS = ("le", "leq", "ge", "geq", "ne", "neq", "cup", "mid", "in", "notin", "mathbb", "text", "mathrm")
 _PLAIN = frozenset((*_VALUES, *_SETS))
-"""Commands that do not prevent a changed mark from changing the value."""
+"""Commands beside which a changed mark always changes the value."""
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _PROSE = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbb|operatorname|begin|end)\s*\{[^{}]*\}|[A-Za-z]{3,}")
 _LETTER = re.compile(r"(?<![A-Za-z\\])[a-zA-Z](?![A-Za-z])")
@@ -45,7 +45,7 @@ _BUILDER = re.compile(r"(\\\{\s*)([^{}|:,()]*?)(\s*(?:\\mid(?![A-Za-z])|\||:))")
 _NUMBER_MARK = re.compile(r"(?<=[A-Za-z}])_(?:\{(\d)\}|(\d))")
 
 MASTER_KEYS = ("x=7", "y=3x+5", "a=b", "0=0", r"\emptyset", "1")
-"""Answers that are right for no gold but themselves; a verifier that reads nothing of a gold accepts them."""
+"""Answers that are wrong for every gold except themselves; a verifier that reads nothing of a gold accepts them."""
 
 
 def _spread(texts: Iterator[str]) -> Iterator[str]:
@@ -65,7 +65,7 @@ def _outside_prose(text: str, pattern: re.Pattern[str]) -> Iterator[re.Match[str
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a gold has no calculation that could give the same after a change, and no words that could cancel the change."""
+    """Whether a gold has no calculation whose result could survive a change, and no words that could cancel the change."""
     commands = set(_COMMAND.findall(text))
     words = re.search(r"(?<![A-Za-z\\{])[A-Za-z]{2,}", text)
     return commands <= _PLAIN and words is None and not re.search(r"[!|']|\d\s*\^|\^\s*\{?\s*0|(?<![\d.])0|:", text)
@@ -159,7 +159,7 @@ def _index_changed(gold: Gold) -> Iterator[str]:
 
 @near(*Kind, basis="policy")
 def _unit_power_changed(gold: Gold) -> Iterator[str]:
-    """Raise a unit or a noun after a number to the third power or, if it has the third already, to the second."""
+    """Raise a unit or a noun after a number to the third power, or to the second if it already has the third."""
     match = re.search(rf"(?<=[\d}}])[\s~\\,]*{_UNIT_POWER.pattern}$", gold.text)
     if (
         match is None

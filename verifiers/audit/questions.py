@@ -1,4 +1,4 @@
-"""Makes cases of problems: the answers of all transformations and attacks, presented as in the data set's completions."""
+"""Makes cases from problems: the answers of all transformations and attacks, presented as in the data set's completions."""
 
 from __future__ import annotations
 

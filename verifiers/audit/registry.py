@@ -25,7 +25,7 @@ class Transformation:
     symmetric: bool
     """Whether the label still holds if gold and result are exchanged."""
     option: str = ""
-    """The setting with which the math verifier accepts the results, if the transformation has no label."""
+    """For a transformation without a label, the setting with which the math verifier accepts the results."""
 
     def __call__(self, gold: Gold) -> list[str]:
         """Rewrite a gold; empty if the transformation does not apply."""

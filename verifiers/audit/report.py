@@ -17,7 +17,7 @@ _WORST = 12
 
 @dataclass(frozen=True, slots=True)
 class ReportRow:
-    """The results of one transformation, attack or kind of gold, or a total."""
+    """The results of one transformation, of one attack, of one kind of gold, or of all together."""
 
     family: str
     label: Label
@@ -63,7 +63,8 @@ class AuditReport:
     options: tuple[OptionRow, ...] = ()
     """How many of the optional answers the verifier accepts."""
     answer_format: str | None = None
-    """How completions present an answer, with `ANSWER` in the answer's place; None if they do as the gold completions do."""
+    """How completions present an answer, with `ANSWER` in the answer's place; None if they present it as the gold completions
+    do."""
     left_out: tuple[str, ...] = ()
     """Built-in golds that were left out because the verifier does not accept them as they stand."""
     slowest: tuple[Finding, ...] = ()

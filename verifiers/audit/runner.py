@@ -73,10 +73,10 @@ class Runner:
         self._process.close()
 
     def convention(self) -> str | None:
-        """How the verifier calls the functions it consists of; None if there are none, or all take (completion, problem).
+        """How the verifier calls its functions; None if it has no functions, or all of them take (completion, problem).
 
         Raises:
-            RLVRError: If the verifier can't be made; the error is the one that `verifiers.make` raises.
+            RLVRError: If the verifier can't be made, as for `verifiers.make`.
         """
         (answer,) = self.ask("convention", [("", Problem("", "", ""))], deadline_s=START_DEADLINE_S)
         return answer.detail or None

@@ -214,7 +214,7 @@ def _flipped_set(gold: Gold) -> Iterator[str]:
 
 @near(Kind.HALF_LINES)
 def _subset_or_superset(gold: Gold) -> Iterator[str]:
-    """Leave out one of several different sets, and add a different one."""
+    """Leave out one of several different sets, and add a different set."""
     sets = half_lines(gold.text)
     if len(sets) > 1:
         yield _sets(sets[1:])
@@ -261,7 +261,7 @@ def _other_family(gold: Gold) -> Iterator[str]:
 
 @near(Kind.ROUNDED, basis="policy", symmetric=True)
 def _off_by_one_floor(gold: Gold) -> Iterator[str]:
-    """Change the rounding, or shift the letter inside it by one, but only if some integer shows that the values differ.
+    """Change the rounding, or shift the rounded letter by one, but only if some integer shows that the values differ.
 
     By policy, the letter can be any positive integer, although a problem may say that it is even.
     """

@@ -122,7 +122,7 @@ def named_list(text: str) -> tuple[str, tuple[Gold, ...]] | None:
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """An inequality between a letter and a constant; the expression for which it is a condition may stand before it."""
+    """An inequality between a letter and a constant, possibly after an expression that holds under this condition."""
 
     head: str
     letter: str
@@ -247,7 +247,7 @@ class Rounded:
         return _INNERMOST.finditer(self.text)
 
     def differs(self, other: str) -> bool:
-        """Whether another expression has another exact value at one of the first integers, and so is surely wrong."""
+        """Whether another expression has a different exact value at one of the first integers, and so is surely wrong."""
         theirs = Rounded(other, self.letter)
         for number in range(1, _TRIED + 1):
             one = self.value(number)

@@ -21,7 +21,7 @@ from verifiers.audit.writing import latex_fraction, terminating_decimal, write
 _RATIONALS = "integer, decimal, fraction"
 _REALS = f"{_RATIONALS}, mixed number"
 _UNITS = {"cm": "m", "m": "cm", "km": "m", "inches": "feet", "feet": "inches", "cents": "dollars", "hours": "minutes"}
-"""Units, each with another unit."""
+"""For each unit, a different unit."""
 _FULL_WIDTH = str.maketrans("0123456789-", "０１２３４５６７８９−")
 _ONE, _HALF = Expression.constant(1), Expression.constant(Fraction(1, 2))
 
@@ -281,7 +281,7 @@ def _element_missing_or_extra(gold: Gold) -> Iterator[str]:
 
 
 def _other_end(gold: Gold) -> Iterator[str]:
-    """Include an excluded end or exclude an included one, and move an end by one."""
+    """Include an excluded end or exclude an included end, and move an end by one."""
     (first, *more) = gold.spans
     other = {"(": "[", "[": "(", ")": "]", "]": ")"}
     changed = []

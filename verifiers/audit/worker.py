@@ -19,7 +19,7 @@ Answered = dict[str, object]
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer requests until there are no more; the verifier's output is discarded."""
+    """Answer requests until the requests end; the verifier's output is discarded."""
     serve_verifier(requests, replies, lambda verifier, mode, payload: _MODES[mode](verifier, decode(payload)))
 
 

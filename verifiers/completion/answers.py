@@ -1,4 +1,4 @@
-"""Decides which mark counts: the last of the best rank, unless the response takes it back or contradicts itself."""
+"""Decides which mark counts: the last of the best rank, unless the response retracts this mark or contradicts itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "w
 """Every form of an answer, by rank."""
 DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "whole")
 NOTHING = "no answer in the completion"
-"""The reason that is given if nothing marks an answer."""
+"""The reason that is given if no mark of an answer was found."""
 _REFUSAL = re.compile(
     rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
     re.IGNORECASE,
@@ -28,7 +28,7 @@ _REFUSAL = re.compile(
 
 _OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
 _NEXT_QUESTION = re.compile(r"(?<=\S)\s*\n[*# \t]{0,8}(?:Question|Q|Problem|Human|User|Instruction)\*{0,2}:")
-"""Matches the beginning of another question, with which models that are not instructed go on."""
+"""Matches the beginning of another question; models that are not instructed often go on with one."""
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -44,7 +44,7 @@ class Kind(Generic[Value]):
     """Whether several values may be one answer."""
 
     def read(self, content: str, form: Form) -> Value | None:
-        """Read a content as an answer; None if it can't be an answer."""
+        """Read the content of a mark as an answer; None if the content can't be an answer."""
         raise NotImplementedError
 
     def same(self, first: Value, second: Value) -> bool:
@@ -52,7 +52,7 @@ class Kind(Generic[Value]):
         return first == second
 
     def comparable(self, first: Value, second: Value) -> bool:
-        """Whether a second answer can contradict the first, rather than being a remark about it."""
+        """Whether the second answer can contradict the first; otherwise it is a remark about the first."""
         return True
 
 
@@ -119,7 +119,7 @@ class _Search(Generic[Value]):
         return any(other is not None and not self._kind.same(other, value) for other in others)
 
     def _other_part(self, mark: Mark, value: Value) -> Value | None:
-        """A different answer among several marks side by side."""
+        """A different answer in another of several marks side by side."""
         others = (self._value(part) for part in mark.parts)
         return next((other for other in others if other is not None and not self._kind.same(other, value)), None)
 
@@ -157,7 +157,7 @@ class _Search(Generic[Value]):
         return content[: match.start("joint")] if match is not None and is_remark else content
 
     def _inner(self, content: str, form: Form) -> Value | None:
-        """The answer that a content states, either as a whole or in a phrase."""
+        """The answer that the content of a mark states, either as a whole or in a phrase."""
         if form in EXPLICIT and len(content) > _SHORTEST_PHRASE and "phrase" in self._forms:
             for mark in phrases(content) if ANSWERS.may_find(content) else ():
                 for inner in mark.contents:
@@ -199,7 +199,7 @@ class _Search(Generic[Value]):
         return Found(value, mark.form, next((other for other in others if other is not None), None))
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
-        """A second answer that some contents state; None if one of them states the first, or all are remarks about it."""
+        """A second answer in some contents; None if a content states the first answer, or all are remarks about the first."""
         others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
@@ -220,7 +220,7 @@ class _Search(Generic[Value]):
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
-        """The answer of the phrase whose list this phrase continues; None if it does not continue a list."""
+        """The answer of the phrase whose list this phrase continues; None if this phrase continues no list."""
         for earlier in phrases(self._text[: mark.start]):
             values = (self._kind.read(content, "second") for content in earlier.contents)
             value = next((value for value in values if value is not None), None)

@@ -33,9 +33,9 @@ class Correction(NamedTuple):
     """A hesitation or a retraction after an answer."""
 
     text: str
-    """The text behind it."""
+    """The text after the correction."""
     retracts: bool
-    """Whether it takes the answer back by itself."""
+    """Whether the correction takes the answer back even if no new answer follows."""
 
 
 def correction_after(text: str, rest: str = "") -> Correction | None:
@@ -61,7 +61,7 @@ _TROUBLE = re.compile(rf"[^.!?\n]{{0,120}}?{words.TROUBLES.pattern}", re.IGNOREC
 
 
 def value_alone(text: str) -> str:
-    """The value that a text after a correction is, such as `-13` after `No wait,`, or that its last sentence states."""
+    """The value that follows a correction alone, such as `-13` after `No wait,`, or that the last sentence states."""
     text = _AROUND_A_VALUE.sub("", text[-BEFORE:])
     *_, last = SENTENCE_END.split(text)
     stated = _STATED.match(last.strip())
@@ -78,7 +78,7 @@ _STATED = re.compile(
 
 
 _AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+|[\s.,:;!?*_]+\Z", re.IGNORECASE)
-"""Punctuation and emphasis around a value; neither its sign nor its decimal point."""
+"""Punctuation and emphasis around a value; a sign or a decimal point of the value does not match."""
 
 
 def last_result(text: str) -> str:

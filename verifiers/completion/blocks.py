@@ -79,8 +79,8 @@ class Block(NamedTuple):
 def code_blocks(text: str) -> list[Block]:
     """The blocks from which a program is taken, in order; empty if the text has none.
 
-    A text that begins with code continues a block of the prompt: it is one block, up to a fence without a label, a closing
-    tag, or prose. Blocks marked by tags or LaTeX count only if nothing is fenced.
+    A text that begins with code continues a block of the prompt. This block ends at a fence without a label, a closing tag, or
+    prose. Blocks marked by tags or LaTeX count only if nothing is fenced.
     """
     if inside := _continued(text):
         return [inside]
@@ -113,7 +113,7 @@ def last_block(
     Args:
         response: A completion without its thoughts.
         languages: Labels, in lower case.
-        accepts: Whether a block with this content is accepted.
+        accepts: Function that returns whether a block with this content is accepted.
     """
     blocks = [block for block in fenced_blocks(response) if accepts(block.content)]
     for wanted in (languages, ("",)):
@@ -140,16 +140,16 @@ def _open_at_start(text: str) -> bool:
 
 
 def _continued(text: str) -> Block | None:
-    """The code that a text begins with, or None; a fence without a label then closes the block of the prompt."""
+    """The code with which a text begins, or None. A fence without a label after this code closes the block of the prompt."""
     first = _first_line(text)
     surely = _begins_with_code(first)
     if not surely:
-        # If only a fence follows, there is no other code.
+        # If nothing but a fence follows, there is no other code.
         may_be = _STATEMENT.match(first) or not any(map(_filled, _fenced(text)))
         if not may_be or not _open_at_start(text):
             return None
     lines = text.split("\n")
-    # A complete program may be followed by a better one; a continuation of the prompt's code is the program.
+    # A complete program may be followed by a better program; a continuation of the prompt's code is the only program.
     before_prose = surely and (first[0].isspace() or not any(map(_FENCE.match, lines)))
     strings = _Strings(lines)
     has_fence = False
@@ -245,13 +245,13 @@ class _Strings:
         self.quote = _quote_after(line, self.quote)
 
     def holds(self, number: int) -> bool:
-        """Whether a fence is inside a string: up to the string's end, fences come in pairs whose second has no label."""
+        """Whether the fence at a line is inside a string; in a string, the second fence of each pair has no label."""
         if self.quote and number >= self._checked:
             self._held, self._checked = self._end(number)
         return number < self._held
 
     def _end(self, number: int) -> tuple[int, int]:
-        """The line up to which fences belong to the open string (0 if they don't), and the line up to which this is known."""
+        """The line up to which fences belong to the open string (0 if they do not), and the line up to which this is known."""
         infos = []
         for end in range(number, len(self._lines)):
             if fence := _FENCE.match(self._lines[end]):
@@ -263,7 +263,7 @@ class _Strings:
 
 
 def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Block, int]:
-    """The block that an opening before the line `start` begins, and the number of the line after the block."""
+    """The block whose opening is before the line `start`, and the number of the line after the block."""
 
     def block(end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*lines[start:end], *last], opening.indent)
@@ -302,7 +302,7 @@ def _open_string(line: str, quote: str) -> str:
     """The quote of the string that is open at the end of a piece of a line."""
     for token in _STRINGS.findall(line):
         if quote:
-            # Within '...', three quotes are its end and an empty string.
+            # Within '...', three quotes are the end of the string and an empty string.
             quote = "" if token.startswith(quote) else quote
         elif token == "#":
             break

@@ -23,11 +23,11 @@ class Fence(NamedTuple):
     """The text after the backticks or tildes."""
 
     def begins(self, sign: str) -> bool:
-        """Whether this fence begins a block while `sign` is open (empty: none is); a fence with a label begins a new block."""
+        """Whether this fence begins a block; if a block of `sign` is open, only a fence of the same kind with a label does."""
         return not sign or (self.info != "" and self.sign[0] == sign[0])
 
     def after(self, sign: str) -> str:
-        """The sign of the fence that is open after this fence, if `sign` was open before it; empty if none is open."""
+        """The sign of the open fence after this fence, given the sign of the open fence before; empty if no fence is open."""
         return self.sign if self.begins(sign) else "" if self.sign.startswith(sign) else sign
 
 

@@ -31,7 +31,8 @@ _END_OF_TEXT = re.compile(
     r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human|system)\|>"
     r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
 )
-"""Matches the end of a text or of a turn, or the beginning of the next turn, after which a policy may go on."""
+"""Matches the end of a text or of a turn, or the beginning of the next turn: the response ends there, although a policy may go
+on."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
@@ -53,7 +54,7 @@ class Response(NamedTuple):
     missing: str = ""
     """Why there is no response; empty if there is one."""
     start: int = 0
-    """Where the text begins in the completion, once its line ends are line feeds."""
+    """Where the text begins in the completion after all line ends are converted to line feeds."""
 
 
 def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:
@@ -155,7 +156,7 @@ def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
             fence = "" if thinking else code[passed].after(fence)
             passed += 1
         in_label = passed > 0 and mark.start() < code[passed - 1].end
-        # A mark may close the last block of a thought with it, in one line.
+        # A mark may close a thought together with the thought's last block, in one line.
         if in_label and not (mark["close"] and code[passed - 1].info.startswith(mark[0])):
             continue
         if not mark["close"]:
@@ -177,11 +178,11 @@ def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
 
 
 def _is_quoted(mark: re.Match[str]) -> bool:
-    """Whether a mark stands between two equal quotation marks or backticks; a single one belongs to the text beside it."""
+    """Whether a mark stands between two equal quotation marks or backticks; a single sign belongs to the text beside it."""
     before, after = mark.string[mark.start() - 1 : mark.start()], mark.string[mark.end() : mark.end() + 1]
     return before != "" and before == after and before in _QUOTES
 
 
 def _closes_code(fences: Sequence[Fence], passed: int) -> bool:
-    """Whether the fences after a mark show that it stands in a block of code: without closing that block they don't pair."""
+    """Whether a mark stands in a block of code: the next fence closes the block, and the remaining fences pair up."""
     return passed < len(fences) and not fences[passed].info and (len(fences) - passed) % 2 == 1

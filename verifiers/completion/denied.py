@@ -57,14 +57,14 @@ def is_rejected(after: str) -> bool:
 
 
 def is_doubted(clause: str, sentence: str) -> bool:
-    """Whether a clause is a supposition, or the end of a sentence is denied or leaves the answer to somebody else."""
+    """Whether a clause is a supposition, or the end of the sentence denies it or leaves the answer to somebody else."""
     return _BEFORE.may_match(sentence) and bool(
         _SUPPOSED.match(clause) or _DENIED.search(sentence) or _ATTRIBUTED.search(sentence)
     )
 
 
 def is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
-    """Whether a statement is denied, asked or supposed; `is_conditional` if its verb is a conditional such as "would be"."""
+    """Whether a statement is denied, asked or supposed; `is_conditional` if its verb is conditional, such as "would be"."""
     before = before[-BEFORE:]
     cut = _CLAUSE_START.search(before)
     if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement):

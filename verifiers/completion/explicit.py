@@ -27,7 +27,8 @@ _BETWEEN = re.compile(
     re.IGNORECASE,
 )
 _HASHES = re.compile(r"(?<![^\s*_>.])#{4,}+[ \t]*+")
-# A line after `####` that starts with a word, possibly numbered, and has text below it: a Markdown heading of level four.
+# Matches a Markdown heading of level four: a line after `####` that starts with a word, possibly numbered, and has text below
+# it.
 _HEADING = re.compile(r"#{3,}[ \t]*[*_]*(?:\(?[0-9]{1,2}[.):][ \t]+)?[*_]*[^\W\d_]{2}[^\n]*+\n\s*\S")
 _TAG = re.compile(words.tags(words.TAGS, opening=True), re.IGNORECASE)
 _TAG_END = re.compile(words.tags(words.TAGS, opening=False), re.IGNORECASE)
@@ -39,7 +40,7 @@ _KEY = re.compile(
 
 
 def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
-    """The marks of rank 1 outside of code, in order; marks that are side by side or nested are joined into one."""
+    """The marks of rank 1 outside of code, in order; marks that are side by side or nested are joined into one mark."""
     found: list[Mark] = []
     for form, signs, find in _FINDERS:
         if (signs[0] in text or signs[-1] in text) and form in forms:
@@ -61,7 +62,7 @@ def explicit_marks(text: str, forms: Collection[str]) -> list[Mark]:
 
 
 def form_of(text: str) -> Form | None:
-    """The form of the last mark of rank 1 in a text; None if it has none."""
+    """The form of the last mark of rank 1 in a text; None without such a mark."""
     marks = explicit_marks(text, EXPLICIT)
     return marks[-1].form if marks else None
 
@@ -152,7 +153,7 @@ def _tagged(text: str) -> Iterator[Mark]:
 
 
 def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
-    """The readings of a content: its first line (if `by_line`) and all of it without marking, and the content itself."""
+    """The readings of a mark's content: without marking (the first line if `by_line`, then all of it), and as it is."""
     content = content.strip()
     if len(content) > REACH:
         return (content,)
@@ -179,7 +180,7 @@ def _fields(text: str) -> Iterator[Mark]:
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
-    """Join marks that have only signs and joining words between them into one mark, and their contents into its content."""
+    """Join marks with only signs and joining words between them into one mark with the joined contents."""
     groups: list[list[Mark]] = []
     for mark in marks:
         last = groups[-1][-1] if groups else mark
@@ -209,4 +210,4 @@ _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
     ("tag", "<[", _tagged),
     ("json", '"', _fields),
 )
-"""Each form with the one or two signs with which its marks begin, and the function that finds its marks."""
+"""For each form, the one or two signs with which its marks begin, and the function that finds its marks."""

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 Form = Literal["box", "hashes", "tag", "json", "phrase", "value", "whole", "number", "second"]
 EXPLICIT: tuple[Form, ...] = ("box", "hashes", "tag", "json")
 """The forms of rank 1."""
-# `second` is not a form of marks: it asks for a strict reading, since a statement after an answer may be a remark about it.
+# `second` is not a form of marks. It asks for a strict reading, since a statement after an answer may be a remark about it.
 MOST_MARKS = 64
 """Maximum number of marks of a kind that are considered, counted from the end."""
 REACH = 1_500
@@ -23,7 +23,8 @@ class Mark(NamedTuple):
     start: int
     end: int
     contents: tuple[str, ...]
-    """The readings of the answer: the likeliest, or of nested marks the innermost, first. An empty mark has one empty text."""
+    """The readings of the answer, the likeliest first; for nested marks, the innermost first. An empty mark has one empty
+    text."""
     is_item: bool = False
     """Whether the mark is a phrase that begins an item of a list."""
     is_second: bool = False

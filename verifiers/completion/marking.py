@@ -51,7 +51,7 @@ class _Piece:
     kind: str = "text"
     """`text`, or the kind of marking: in lower case if the piece opens the marking, in upper case if it closes it."""
     partner: int = -1
-    """The number of the other piece of its pair."""
+    """The number of the other piece of the pair."""
 
 
 def view_of(source: str, *, inline: bool = False) -> View:
@@ -195,7 +195,7 @@ class _Reader:
         return False
 
     def _wraps(self, token: re.Match[str]) -> bool:
-        """Whether a token within a formula is a marking around the whole content of the formula, or of a marking in it."""
+        """Whether a token in a formula marks the whole content of the formula, or of another marking in the formula."""
         if token["html"]:
             return token[0].startswith("</") or f"</{_tag_name(token[0])}>" in self._source[token.end() :]
         if not token["emphasis"] or not self._open:
@@ -274,7 +274,7 @@ class _Reader:
         return before != "" and not before.isspace() and not ("0" <= after <= "9")
 
     def _is_closed(self, token: re.Match[str], closing: str) -> bool:
-        """Whether a formula that begins here is closed; only the next single dollar sign can close a single one."""
+        """Whether a formula that begins here is closed; only the next single dollar sign can close a single dollar sign."""
         places = self._closers[closing]
         following = bisect_right(places, (token.end(), True))
         if following == len(places):
@@ -282,7 +282,7 @@ class _Reader:
         return closing != "$" or (places[following][1] and not self._source[token.end()].isspace())
 
     def _closing_places(self) -> dict[str, list[tuple[int, bool]]]:
-        """The places of each closing sign, and whether a formula can end there."""
+        """The places of each closing sign; with each place, whether a formula can end there."""
         places: dict[str, list[tuple[int, bool]]] = {closing: [] for closing in _CLOSER.values()}
         for token in self._tokens:
             if token["math"] in places:
@@ -344,7 +344,7 @@ class _Reader:
         return True
 
     def _paired(self, token: re.Match[str], sign: str, kind: str) -> bool:
-        """Close the emphasis that a run of signs ends; the run may end several."""
+        """Close the emphasis that a run of signs ends; one run may end several emphases."""
         start = token.start()
         while start < token.end():
             rest = token.end() - start

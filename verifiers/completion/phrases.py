@@ -48,7 +48,7 @@ def phrases(text: str, start: int = 0, *, results: bool = False, more: words.Cue
         text: The response.
         start: The place where the search begins.
         results: Whether to look for phrases that state a result instead of an answer.
-        more: Further cues, which an answer follows; if a cue matches the group `sentence`, the answer is in its sentence.
+        more: Further cues, which an answer follows; if a cue matches the group `sentence`, the answer is in the cue's sentence.
     """
     finders = [_RESULTS] if results else [ANSWERS] if more is None else [ANSWERS, more]
     found = [islice(finder.backwards(text, start), MOST_MARKS) for finder in finders]
@@ -143,7 +143,7 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
 
 
 def _is_heading(plain: str, at: int) -> bool:
-    """Whether the line of a word is a heading, which holds nothing else."""
+    """Whether the line of a word is a heading with nothing else in it."""
     end = plain.find("\n", at)
     return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 

@@ -27,13 +27,13 @@ _REMARK = re.compile(
     rf"(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\W*\Z)",
     re.IGNORECASE,
 )
-"""Matches before three words or more that end a statement; they are a remark if a number precedes them."""
+"""Matches a comma or semicolon before three or more words that end a statement; after a number, these words are a remark."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
 _PROSE = re.compile(r"\W*[A-Za-z]{2,}\s+[A-Za-z]")
-"""Matches a statement that does not begin with a value: "so" in it announces one."""
+"""Matches a statement that does not begin with a value; in such a statement, "so" announces a value."""
 _SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
@@ -44,11 +44,11 @@ _NUMBER_AS_SUBJECT = re.compile(
 )
 _EQUALS = re.compile(r"\s=\s")
 _HOPS = 3
-"""Maximum number of statements in a row of which each announces the next."""
+"""Maximum number of statements in a row that each announce the next."""
 
 
 def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The span of the statement that begins at a place; if it ends with a colon, also that of the next statement."""
+    """The span of the statement that begins at a place; if it ends with a colon, the span of the next statement, too."""
     spans: list[tuple[int, int]] = []
     last = start
     for _ in range(_HOPS):
@@ -91,7 +91,7 @@ TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The readings of a statement: all of it without an explanation, the part after its last verb, its only marked value."""
+    """The readings of a statement: all of it but an explanation, the part after its last verb, and its only marked value."""
     end = _start_of_explanation(view, first, last, formulas)
     if tag_question := TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()

@@ -15,7 +15,7 @@ _LONGEST_WHOLE = 4_000
 
 
 def last_value(text: str) -> Mark | None:
-    """The only marked value of the last sentence, or of the last line; None if there is none or several."""
+    """The only marked value of the last sentence, or of the last line; None unless there is exactly one."""
     stripped = text.rstrip()
     start = max(stripped.rfind("\n\n") + 1, len(stripped) - REACH, 0)
     view = view_of(stripped[start:])
@@ -46,7 +46,7 @@ _ALONE = re.compile(rf"\n[ \t]*+[*_#>]{{0,6}}+[ \t]*+{words.EXPLAINED.pattern}",
 
 
 def whole(text: str) -> Mark | None:
-    """A response that is nothing but its answer, possibly with an explanation below; None if it only announces an answer."""
+    """A response that is only an answer, possibly with an explanation below; None if it only announces an answer."""
     alone = _ALONE.split(text, maxsplit=1)[0] if "\n" in text else text
     if len(alone) > _LONGEST_WHOLE:
         return None
@@ -58,7 +58,7 @@ def whole(text: str) -> Mark | None:
 
 
 def end_of(text: str) -> Mark | None:
-    """The last lines of a response, which may hold an unmarked answer; None if it breaks off where it announces one."""
+    """The last lines of a response, which may hold an unmarked answer; None if the response ends by announcing an answer."""
     text = text.rstrip()
     if _ANNOUNCED.search(view_of(text[-BEFORE:]).plain):
         return None

@@ -1,4 +1,4 @@
-"""The words that mark an answer, in tables; the patterns are compiled from them, and the documentation prints them.
+"""Tables of the words that mark an answer. Patterns are compiled from the tables, and the documentation prints them.
 
 A phrase is written as it is read. In a phrase a space matches any white space, an apostrophe matches a straight or a curly one,
 `(a|b)` is a choice, and `?` makes the character or the group before it optional.
@@ -35,7 +35,7 @@ class Cues:
 
     @property
     def pattern(self) -> str:
-        """A regular expression, without groups, that matches any of the phrases; it first tests their first characters."""
+        """A regular expression without groups that matches any of the phrases; it begins with a test of the first character."""
         signs = "".join(sorted(set().union(*map(_first_signs, self.phrases))))
         look = "" if "\\" in signs else f"(?=[{re.escape(signs)}])"
         look = _WORD_START + look if signs.isalnum() else look
@@ -67,7 +67,7 @@ def _words(text: str) -> list[str]:
 
 
 def _needed(phrase: str) -> list[frozenset[str]]:
-    """Sets of words such that every text with the phrase contains a word of each set, the set with the longest words first."""
+    """Sets of words. A text with the phrase contains a word of every set; the set with the longest words comes first."""
     parts = [part for part in _PART.finditer(phrase) if part["may_lack"] is None]
     choices = [(part["choice"] or part["word"]).split("|") for part in parts]
     choices.sort(key=lambda choice: -min(map(len, choice)))
@@ -75,13 +75,13 @@ def _needed(phrase: str) -> list[frozenset[str]]:
 
 
 def _forms(phrase: str) -> set[str]:
-    """The longest word of a phrase, with and without a last letter that may be missing, and without an apostrophe."""
+    """The longest word of a phrase: with and without a last letter that may be missing, and without its apostrophe."""
     texts = (phrase, phrase.replace("'", ""), phrase[:-2] if phrase.endswith("?") else phrase)
     return {max(_words(text), key=len) for text in texts}
 
 
 def _last_words(*tables: Cues) -> list[str]:
-    """Words such that every phrase of the tables holds one of them, without an ending that may be missing."""
+    """Words such that every phrase of the tables contains one of them; an ending that may be missing is left out."""
     return sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
 
 
@@ -124,7 +124,7 @@ _MOST_PLACES = 512
 
 
 def _anchors(phrase: str) -> list[str]:
-    """The last words of a phrase that ends in a choice, else its longest word, without an ending that may be missing."""
+    """The last words of a phrase that ends in a choice, else its longest word; an ending that may be missing is left out."""
     if phrase.endswith(")"):
         return [word.removesuffix("s?") for word in phrase.rpartition("(")[2].rstrip(")").split("|")]
     return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]

@@ -24,7 +24,7 @@ RELATIONS = ("less than", "at least")
 
 @dataclass(frozen=True)
 class Rule:
-    """The parameters of an instruction, and the check of whether it is followed."""
+    """The parameters of an instruction, and the check of whether the instruction is followed."""
 
     check: Check
     readers: Mapping[str, Reader]
@@ -35,7 +35,7 @@ class Rule:
         """Read the parameters.
 
         Raises:
-            InvalidArgumentError: If a parameter is missing, unknown, not of its kind, or does not fit the others.
+            InvalidArgumentError: If a parameter is missing, unknown, not of its kind, or does not fit the other parameters.
         """
         named = {name: value for name, value in given.items() if value is not None}
         missing, unknown = self.readers.keys() - named.keys(), named.keys() - self.readers.keys()

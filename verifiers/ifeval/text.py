@@ -53,7 +53,7 @@ def words(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words between white space, reduced to letters and digits; words without either are left out."""
+    """Return the words between white space, reduced to letters and digits; words without letters and digits are left out."""
     return [plain for token in text.split() if (plain := "".join(filter(str.isalnum, token)))]
 
 

@@ -24,18 +24,18 @@ class IFEvalVerifier:
     The instructions are the 25 of IFEval (Zhou et al. 2023, arXiv:2311.07911) and the 58 of IFBench (Pyatkin et al. 2025,
     arXiv:2507.02833), each judged by its own words; `docs/ifeval.md` lists where the published checkers decide otherwise. The
     reference is anything that `verifiers.ifeval.read_instructions` takes. Text that `verifiers.completion.cut` removes is not
-    part of the response; a completion with nothing after it is `NO_ANSWER`.
+    part of the response; a completion without any other text is `NO_ANSWER`.
 
-    Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges it without its
-    first line, without its last line and without both, and these four texts without asterisks: an instruction is followed if
-    one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
+    Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges the response
+    without its first line, without its last line and without both, and these four texts without asterisks: an instruction is
+    followed if one of the eight texts follows it. The mean score over problems is the paper's prompt-level accuracy.
     `detail["instructions"]` has both results for each instruction.
 
     Args:
         mode: Whether strict or loose accuracy decides the verdict.
         partial_credit: If some but not all instructions are followed, score their share as a `SCORED` verdict.
-        preset: `"published"` to judge as the checkers published with IFEval do, so that figures can be compared with those of
-            others; an instruction of IFBench is then an error. By default each instruction is judged by its own words.
+        preset: `"published"` to judge as the checkers published with IFEval do, so that scores can be compared with published
+            scores; an instruction of IFBench is then an error. By default each instruction is judged by its own words.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
@@ -62,8 +62,8 @@ class IFEvalVerifier:
         """Judge one completion.
 
         Raises:
-            UnreadableReferenceError: If the reference is not a list of instructions, or one of them is unknown, has a missing
-                parameter, or does not belong to the preset.
+            UnreadableReferenceError: If the reference is not a list of instructions, or an instruction is unknown, has a
+                missing parameter, or does not belong to the preset.
             MissingDependencyError: If a package that an instruction needs is not installed.
         """
         try:

@@ -1,4 +1,4 @@
-"""The values of `format` that are checked, all without optional packages, on which a verdict must not depend."""
+"""The values of `format` that are checked. No check uses an optional package, since a verdict must not depend on one."""
 
 from __future__ import annotations
 

@@ -24,9 +24,9 @@ class NotJSONError(ValueError):
 def json_text(response: str) -> str | None:
     """The text of a response that should be JSON; None if there is none.
 
-    The whole response if it begins as an object or an array; else the same of the content of its last tag `answer`, if that
-    holds any; else its last fenced block that is labelled as JSON or begins as an object or array without a label; else the
-    whole response if it is JSON.
+    The first of these that exists: the whole response, if it begins as an object or an array; the JSON in its last tag
+    `answer`, found in the same way; its last fenced block that is labelled as JSON, or begins as an object or array without a
+    label; the whole response, if it is JSON.
     """
     marks = () if response.lstrip()[:1] in ("{", "[") else explicit_marks(response, ("tag",))
     tagged = _json_text(marks[-1].contents[-1]) if marks else None
@@ -78,7 +78,7 @@ def read_json(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """The maximum number of open brackets, except those in strings."""
+    """The maximum number of open brackets, except brackets in strings."""
     depth = deepest = 0
     for sign in re.findall(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)

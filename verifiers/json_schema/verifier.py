@@ -27,7 +27,7 @@ class JSONSchemaVerifier:
 
     The reference is a JSON Schema (draft 3 to 2020-12, as `$schema` says, by default 2020-12), as an object or as JSON text; or
     an object with the keys `schema` and, optionally, `expected`, and no other keys. Anything else is an error: one of these
-    keys next to others, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
+    keys next to other keys, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
 
     The JSON is the whole response if it begins as an object or an array; else it stands in the last tag `<answer>`, or is the
     last fenced block that is labelled as JSON or begins as JSON without a label; else the whole response if it is JSON.

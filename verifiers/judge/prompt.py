@@ -3,8 +3,8 @@
 The policy being judged writes the completion and may learn to address the judge. There are three defences. All values are
 inserted in one replacement, so a placeholder in a completion is left unchanged. `{fence}` is a checksum of the completion; the
 completion cannot contain it, and so cannot end the passage that the prompt reserves for it. Text that looks like the special
-tokens of a chat (`<|im_end|>`) is broken up, since a server may read it as tokens. None of these keeps a judge from believing
-what it reads.
+tokens of a chat (`<|im_end|>`) is broken up, since a server may read it as tokens. None of these defences keeps a judge from
+believing what it reads.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class JudgePrompt:
         thoughts: Names of the tags that enclose thoughts.
 
     Raises:
-        InvalidArgumentError: If the template contains neither, or is not text.
+        InvalidArgumentError: If the template contains neither placeholder, or is not text.
     """
 
     def __init__(self, template: str, thoughts: tuple[str, ...] = THOUGHTS) -> None:

@@ -38,7 +38,7 @@ class ReplyReader:
 
     Args:
         labels: The labels that a judge may reply, each with its meaning: an outcome (correct, incorrect, no_answer) or a score.
-        pattern: A regular expression whose first group that matched is the label, in its last match; None if the whole reply is
+        pattern: A regular expression; in its last match, the first group that matched is the label. None if the whole reply is
             the label.
         logprobs: Whether the score comes from the labels' probabilities as the first token; each label must then be one token.
 

@@ -45,8 +45,8 @@ class JudgeVerifier:
         system: A system message before the question.
         labels: The judge's possible labels, each with its outcome (`"correct"`, `"incorrect"`, `"no_answer"`) or a score; case,
             quotes, brackets and asterisks around a label do not matter.
-        pattern: A regular expression whose first group that matched is the label, in its last match in the reply; without a
-            pattern the whole reply is the label.
+        pattern: A regular expression; in its last match in the reply, the first group that matched is the label. Without a
+            pattern, the whole reply is the label.
         logprobs: Whether to score by the log-probabilities of the labels.
         route: `"chat"`, or `"completions"`, which sends the prompt without a chat template.
         api_key: The server's key, if it requires one; `env:NAME` in a file or on the command line reads it from that

@@ -63,7 +63,7 @@ def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnsw
 def _restates(answer: ParsedAnswer, final: Node, prompt: str) -> bool:
     """Whether a compound answer, or an equation between compounds, occurs in the prompt."""
     if isinstance(answer.tree, Choice):
-        return False  # its options are part of the prompt
+        return False  # the options of a choice are part of the prompt
     if _is_compound(final) and occurs_in(final, prompt=prompt):
         return True
     compound = _is_compound(final) or _states_equation(answer.tree)

@@ -40,7 +40,7 @@ START_COST_S = 0.5
 GLANCE_S = 0.02
 """Seconds of work in the calling process to measure how long verdicts take, if processes are already running."""
 WORTHWHILE_S = 1e-4
-"""Minimum seconds of a verdict that make communication worthwhile; communication takes about a third of this."""
+"""Minimum duration of a verdict, in seconds, that makes communication worthwhile; communication takes about a third of this."""
 _ATTEMPTS = 2
 _CHUNKS_PER_PROCESS = 8
 
@@ -76,10 +76,11 @@ class Processes:
     def judge(self, verifier: Verifier, pairs: Sequence[Pair], patience_s: float) -> list[Verdict]:
         """Judge completions; verdict i belongs to pair i.
 
-        The calling process begins alone, and continues alone as long as verdicts are too fast for communication to be worth
-        it; if no processes are running, it first works for as long as starting them would take, so that a short batch starts no
-        process. The calling process also judges data that can't be sent to another process, such as a class of the main module,
-        and everything if no process can be started. A chunk in which processes die is `VERIFIER_ERROR`.
+        The calling process begins alone. It continues alone while verdicts are too fast for communication to be worth it. If no
+        processes are running, the calling process first works for the time that their start would take, so that a short batch
+        starts none. The calling process also judges data that can't be sent to another process, such as a class of the main
+        module, and everything if no process can be started. The completions of a chunk in which processes die are
+        `VERIFIER_ERROR`.
 
         Args:
             verifier: The verifier, which judges one completion after another.
@@ -199,5 +200,5 @@ def shared_processes(count: int) -> Processes | None:
 
 
 def may_start_processes() -> bool:
-    """Whether this process is not itself a worker of `multiprocessing`, whose pool already uses the CPUs."""
+    """Whether this process may start others; a worker of `multiprocessing` may not, since its pool already uses the CPUs."""
     return not multiprocessing.current_process().daemon

@@ -1,4 +1,4 @@
-"""Finds operations that an answer leaves undone: operations that the question asks for, and operations that change nothing."""
+"""Finds the operations in an answer that the question asks to carry out, and removes operations that change nothing."""
 
 from __future__ import annotations
 

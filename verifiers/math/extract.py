@@ -1,6 +1,7 @@
-"""Extracts the answer from a completion without judging it: decides which mathematics can be an answer, and has presets.
+"""Extracts the answer from a completion without judging it.
 
-`verifiers.completion` finds the place of the answer.
+This module decides which mathematics can be an answer, and holds the presets. `verifiers.completion` finds the place of the
+answer.
 """
 
 from __future__ import annotations
@@ -116,7 +117,7 @@ class _Mathematics(Kind[str]):
     is_list: ClassVar[bool] = True
 
     def read(self, content: str, form: Form) -> str | None:
-        """The answer in a content; None if there is none."""
+        """The answer in a mark's content; None if the content holds no answer."""
         answer = _without_typeface(content.strip())
         if form in EXPLICIT:
             return answer or None
@@ -134,7 +135,7 @@ class _Mathematics(Kind[str]):
         return leading is not None and self.equal(first, leading[0])
 
     def comparable(self, first: str, second: str) -> bool:
-        """Whether the second is more than words about a value."""
+        """Whether the second answer is more than words about a value."""
         return not _is_words(second) or re.search(r"[0-9\\=]", first) is None
 
 
@@ -234,7 +235,7 @@ def extraction_named(extraction: str | Extraction) -> Extraction:
 
     Raises:
         UnknownNameError: If no preset has that name.
-        InvalidArgumentError: If it is neither a name nor an `Extraction`.
+        InvalidArgumentError: If `extraction` is neither a name nor an `Extraction`.
     """
     if isinstance(extraction, Extraction):
         return extraction

@@ -35,7 +35,7 @@ from verifiers.types import Problem
 
 
 def gold_text(reference: object) -> str | None:
-    """A reference as answer text; for a worked solution, its final answer. None if it holds no answer."""
+    """A reference as answer text; for a worked solution, its final answer. None if the reference holds no answer."""
     if isinstance(reference, bool) or not isinstance(reference, str | int | float | Fraction):
         return None
     if not isinstance(reference, str):

@@ -54,8 +54,8 @@ class ComparisonOptions:
     rel_tol: Annotated[float | None, Between(0, 1, open_low=True, open_high=True)] = None
     """Relative tolerance for constants, for data sets with rounded golds. The wider of this and `abs_tol` applies."""
     abs_tol: Annotated[float | Literal["problem"] | None, Above(0)] = None
-    """Absolute tolerance for constants; `problem` takes it from `metadata["error"]`, as in OlympiadBench (the smallest if there
-    are several); it is 1e-8 if a problem has none."""
+    """Absolute tolerance for constants. `problem` takes the tolerance from `metadata["error"]`, as in OlympiadBench: the
+    smallest if there are several, 1e-8 if there is none."""
     rounding_digits: Annotated[int | None, AtLeast(1)] = DEFAULT_ROUNDING_DIGITS
     """Minimum number of significant digits of an accepted rounding of a non-terminating gold; None accepts no rounding."""
     decimal_comma: bool = False

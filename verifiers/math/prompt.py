@@ -30,7 +30,7 @@ _EDGES = "[A-Za-z0-9.^_]"
 _ARTICLES = frozenset("aAI")  # letters that are words in prose
 _TOPICS = {
     "ratios": re.compile(r"\bratios?\b"),
-    "flats": re.compile(  # only if it is asked for: a line in the prompt may be the path of something that moves
+    "flats": re.compile(  # a line counts only if the prompt asks for one; otherwise it may be the path of something that moves
         r"\A(?!.*\b(?:time|speed|velocity|moves|moving|particle)\b).*\b(?=(?:find|solve|give|determine|describe|write|state"
         r"|express|compute|what|parametri\w+)\b)[^.?!]{0,300}\b(?:(?:equations?|parametri\w+|representation)\s(?:\w+\s){0,6}(?:lines?"
         r"|planes?)|lines?\sof\sintersection|intersection\sof\s(?:\w+\s){0,3}planes|null\s?space|kernel|eigenspace|span|locus"

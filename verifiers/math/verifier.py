@@ -174,7 +174,7 @@ class MathVerifier:
         try:
             return self._compared(answer, gold, problem)
         except RecursionError:
-            raise  # the caller's stack was too deep; a fresh stack is not
+            raise  # the caller's stack was too deep; a new thread's stack is not
         except Exception as error:  # noqa: BLE001 - a bug here is reported in the verdict, and never scored
             return Comparison(Outcome.VERIFIER_ERROR, f"the verifier broke: {type(error).__name__}: {error}")
 

@@ -27,7 +27,7 @@ NAMES = {
     "theta": "theta",
     "emptyset": "emptyset",
 }
-"""The commands of plain-text names."""
+"""The command for each plain-text name."""
 GRAMMAR_WORDS = _words(
     "and or is in of to at by for if on per mod an the no yes not all any one two six ten am pm sq cu st nd rd th "
     "usd eur gbp inr jpy pct"

@@ -32,12 +32,12 @@ class StepModel:
         name: A hub name or a folder.
         head: A head from the table.
         labels: The two tokens of a `token_pair`; the first means that a step is right.
-        device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the
-            model computes in 32-bit floats.
+        device: Where to run, as for `verifiers.devices.choose_device`; by default the GPU if there is one. On the CPU the model
+            computes in 32-bit floats.
 
     Raises:
-        InvalidArgumentError: If there is no such model, weights of the head are missing, it has another number of labels, or
-            the model's tokens attend to later tokens.
+        InvalidArgumentError: If there is no such model, weights of the head are missing, the head has another number of labels,
+            or the model's tokens attend to later tokens.
     """
 
     def __init__(

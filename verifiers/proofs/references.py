@@ -38,7 +38,7 @@ def goal_of(cls: type[GoalT], problem: Problem) -> GoalT:
 
 
 def check_texts(goal: object) -> None:
-    """Check that each field of a goal is text (a tuple of texts if its default is a tuple), not blank if it has no default.
+    """Check that a goal's fields are texts, or tuples of texts where the default is a tuple; required fields must not be blank.
 
     Raises:
         InvalidArgumentError: If a field does not comply.

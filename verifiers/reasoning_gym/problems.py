@@ -44,8 +44,8 @@ def require_reasoning_gym(purpose: str) -> None:
     found = importlib.metadata.version("reasoning-gym")
     if found != VERSION:
         raise InvalidArgumentError(
-            f"{purpose} needs reasoning-gym {VERSION}, found {found}, which makes other problems of one seed and scores "
-            f"otherwise. Install it with: pip install reasoning-gym=={VERSION}"
+            f"{purpose} needs reasoning-gym {VERSION}, found {found}, which makes other problems and scores answers "
+            f"differently. Install it with: pip install reasoning-gym=={VERSION}"
         )
 
 

@@ -73,7 +73,7 @@ def read_reference(reference: object) -> ReasoningGymReference:
     """Return a reference unchanged, or make it from a mapping with its fields.
 
     Raises:
-        InvalidArgumentError: If it is neither, or a field is invalid.
+        InvalidArgumentError: If the reference is neither of these, or a field is invalid.
     """
     if isinstance(reference, ReasoningGymReference):
         return reference

@@ -34,7 +34,7 @@ class ReasoningGymVerifier:
     where `eval` accepts only literals, arithmetic and elementary functions. If a scorer of this release gives wrong answers the
     full score, a further condition applies (`jailed.CONDITIONS`). An answer with a number that is not finite is never right.
 
-    Before the answer, the problem's own right answer and a meaningless one are scored. If the scorer can't tell these apart,
+    Before the answer, the problem's own right answer and a meaningless answer are scored. If the scorer can't tell these apart,
     the reference is unreadable, whatever the completion. Any later failure is due to the answer: an exception in the scorer is
     `INCORRECT`, and an exceeded limit `TIMEOUT` or `INCORRECT`.
 

@@ -1,4 +1,4 @@
-"""A jail for untrusted code on Linux: isolation, fork servers, limits, and one narrow interface; it is independent of its use.
+"""A jail for untrusted code on Linux, for any use: isolation, fork servers, limits, and one narrow interface.
 
 `ProgramRunner` runs a Python program for its output, and `CommandRunner` runs programs that are installed on the machine. The
 module `contract` describes how the jail runs its user's own code.

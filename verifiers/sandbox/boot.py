@@ -20,7 +20,7 @@ class StandAlone:
         self._roots = {name.partition(".")[0] for name in folders}
 
     def find_spec(self, name: str, path: Sequence[str] | None = None, target: object = None) -> ModuleSpec | None:
-        """Find one of the packages, or a package that holds one; modules in the packages are found by the folder."""
+        """Find one of the packages, or a package that holds one; modules in a package are found through its folder."""
         if not any(f"{package}.".startswith(f"{name}.") for package in self._folders):
             return None
         spec = ModuleSpec(name, None, is_package=True)

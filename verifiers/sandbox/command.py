@@ -60,7 +60,8 @@ class Command:
     environment: Mapping[str, str] = field(default_factory=dict)
     """Environment variables besides `LC_ALL`, `PATH`, `HOME` and `TMPDIR`; the last two are the program's folder."""
     folder_mib: int = 0
-    """Size in MiB of a folder in memory in which the program may do anything; if 0, it can't create files in its folder."""
+    """Size in MiB of a folder in memory in which the program may do anything; if 0, the program can't create files in its
+    folder."""
     folder_files: int = 4096
     """Maximum number of files and folders in the folder in memory."""
     processes: int = 0

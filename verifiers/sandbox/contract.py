@@ -14,9 +14,9 @@ files each role gets as its descriptors 0, 1, 2, and so on:
 
 A job lasts until the process of its last role ends. The function of a role never returns to the server: its process ends.
 
-The last role may be a lasting one, whose process serves job after job with equal limits. Its descriptor `CONTROL` is a socket,
-on which the descriptors of each job arrive with one byte (`socket.recv_fds`). After each job the process sends `READY`, or
-ends. A process that has served other jobs may instead send `DECLINED` and end: a new process then gets the job.
+The last role may be a lasting one, whose process serves job after job with equal limits. The process's descriptor `CONTROL` is
+a socket, on which the descriptors of each job arrive with one byte (`socket.recv_fds`). After each job the process sends
+`READY`, or ends. A process that has served other jobs may instead send `DECLINED` and end: a new process then gets the job.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ class JobEnd:
     """How a job has ended."""
 
     stopped: str | None
-    """The limit that stopped it: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
+    """The limit that stopped the job: `"cpu"`, `"wall"` or `"idle"`, or `"memory"` for a role that confines itself."""
     seconds: float
     """Wall-clock seconds."""
     processes: Mapping[str, ProcessEnd]

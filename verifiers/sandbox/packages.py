@@ -101,7 +101,7 @@ def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
 
 
 def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
-    """The distributions of some modules, and the distributions that they require, without optional ones."""
+    """The distributions of some modules, and the distributions that they require, without optional requirements."""
     waiting = [distribution for root in roots for distribution in _distributions_of(root)]
     seen: set[str] = set()
     while waiting:

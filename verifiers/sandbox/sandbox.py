@@ -72,7 +72,7 @@ class Sandbox:
         self.pool = Pool(self.workers, isolation, self.packages, contract)
 
     def limits_within(self, timeout_s: float | None) -> Limits:
-        """The limits of a program; its own `timeout_s`, if it has one, replaces the sandbox's."""
+        """The limits of a program; the program's own `timeout_s`, if it has one, replaces the sandbox's."""
         if timeout_s is None:
             return self.limits
         wall_s = _wall_s(timeout_s) if self._wall_s is None else self._wall_s

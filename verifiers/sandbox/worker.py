@@ -159,7 +159,7 @@ def _command(descriptor: int, isolation: str, packages: Packages, contract: Cont
 _ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
 }
-"""A process with several threads can't be forked, and programs share their CPUs with others."""
+"""Keeps libraries from starting threads: a process with threads can't be forked, and programs share their CPUs with others."""
 
 
 def _environment(packages: Packages) -> dict[str, str]:

@@ -45,7 +45,7 @@ def read_reference(reference: object) -> SQLReference:
     """Return a reference unchanged, or make it from a mapping with `query`, and `scripts`, `files` or both.
 
     Raises:
-        InvalidArgumentError: If it is neither, or a field is invalid.
+        InvalidArgumentError: If the reference is neither of these, or a field is invalid.
     """
     if isinstance(reference, SQLReference):
         return reference

@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 
 
 def _top_level(statement: str) -> Iterator[str]:
-    """The words and signs outside brackets, in small letters."""
+    """The words and signs outside brackets, in lower case."""
     depth = 0
     for match in _TOKEN.finditer(statement):
         if match["skipped"] is None:
@@ -40,7 +40,7 @@ _LANGUAGES = ("sql", "sqlite", "sqlite3", "mysql", "postgresql", "postgres", "pl
 
 
 def query_text(response: str) -> str | None:
-    """The query of a response: in its last tag `answer`, else its last fenced block that is one, else all of it; else None."""
+    """The query in the last tag `answer`, else the last fenced block that is a query, else the whole response; or None."""
     marks = () if is_query(response.strip()) else explicit_marks(response, ("tag",))  # SQL quotes names as [answer]
     tagged = _query(marks[-1].contents[-1]) if marks else None
     return _query(response) if tagged is None else tagged

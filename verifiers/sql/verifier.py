@@ -36,7 +36,7 @@ class SQLVerifier:
 
     Queries run in their own process, on read-only connections. A second statement, PRAGMA, ATTACH, extensions and random
     numbers are `INCORRECT`, like any error of the query. A query that gives too many rows, or takes too long or too much
-    memory, is `TIMEOUT`. If the gold query does any of this, it is an error of the reference.
+    memory, is `TIMEOUT`. If the gold query does any of this, the reference is at fault.
 
     Different queries may give the same rows on one database by luck. Give several databases, or let `changed_copies` make
     further copies of each database, with half of the rows left out at random, such that declared foreign keys still hold. If

@@ -1,4 +1,4 @@
-"""The two contracts of tests: they run in a separate process, or in one process together with the program."""
+"""The two contracts of tests: the tests run in a separate process, or in one process together with the program."""
 
 from __future__ import annotations
 

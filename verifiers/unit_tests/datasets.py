@@ -3,7 +3,7 @@
 * `from_input_output`: the `input_output` column of APPS and TACO, also found in collections made from them: a JSON object
   with `inputs`, `outputs` and, if a function is called, `fn_name`.
 * `from_test_list`: a list of `{"input", "output", ...}` in which each test names its kind, as in LiveCodeBench and DeepCoder.
-* `from_livecodebench`: a LiveCodeBench row. Its public and private tests are such lists as JSON, and most private tests are
+* `from_livecodebench`: a LiveCodeBench row. Its public and private tests are JSON of such lists, and most private tests are
   compressed; its metadata names the function.
 * `from_json`: any kind of tests in the form of JSON, for references that come from files, commands and requests.
 
@@ -112,11 +112,11 @@ def from_test_list(
     """Make tests from a list in which each test names its kind. The program runs with `IMPORTS`.
 
     Args:
-        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default);
-            `functional` for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list
-            of its arguments and the function's name in `fn_name`.
-        metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` is the function of those `functional` tests
-            that name none in a `metadata` of their own.
+        tests: Mappings with `input` and `output`. `testtype` or `type` is `stdin` or `stdin_stdout` (the default); `functional`
+            for a call whose arguments and value are lines of JSON; or `function_call` for a call with the list of its arguments
+            and the function's name in `fn_name`.
+        metadata: The metadata of the row, as a mapping or as JSON. Its `func_name` names the function for the `functional`
+            tests whose own `metadata` names no function.
         timeout_s: CPU seconds for each case, as for `StdioTests`; calls have the verifier's limit.
 
     Raises:
@@ -125,7 +125,7 @@ def from_test_list(
     for test in tests:
         if not (isinstance(test, Mapping) and {"input", "output"} <= test.keys()):
             raise InvalidArgumentError(
-                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are no list but a "
+                f"a test has 'input', 'output' and 'testtype', got {_shown(test)}; tests of other kinds are given as a "
                 "mapping, such as {'asserts': [...]}"
             )
     kinds = {_kind(test) for test in tests}
@@ -239,7 +239,7 @@ def from_livecodebench(row: Mapping[str, Any], *, private: bool = True) -> CallT
 
 
 def _mapping(metadata: object) -> Mapping[str, Any]:
-    """Metadata as a mapping; they may be given as JSON, or be missing."""
+    """Metadata as a mapping; the argument may be JSON or missing."""
     content = _json(metadata, "metadata") if isinstance(metadata, str) and metadata else metadata or {}
     if not isinstance(content, Mapping):
         raise InvalidArgumentError(f"metadata must be an object, got {_shown(metadata)}")

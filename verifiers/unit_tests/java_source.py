@@ -1,4 +1,4 @@
-"""The class that names the file of a Java program, and the class that is run."""
+"""Finds the class after which the file of a Java program is named, and the class that is run."""
 
 from __future__ import annotations
 

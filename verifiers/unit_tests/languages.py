@@ -61,7 +61,8 @@ class Language:
     run: Sequence[str]
     """The command of each case."""
     home: Sequence[str] = ()
-    """A command that prints the folder of the installation; by default, it is the parent of the program's folder, `bin`."""
+    """A command that prints the folder of the installation; by default, the folder is the parent of the program's folder
+    `bin`."""
     compile: Sequence[str] = ()
     keeps: Sequence[str] = ()
     """The files, or folders of files, that the compiler leaves for the cases."""

@@ -1,4 +1,4 @@
-"""The result of running one program, and functions that help to make it."""
+"""The result of running one program, and functions that help to make results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ class JobResult:
     failure: str | None
     """The class of the first failure, None if every case passed."""
     errored: bool
-    """Whether the tests are broken or need something unsupported, whatever the program does, so that it can't be judged."""
+    """Whether the tests are broken or need something unsupported whatever the program does, so that no program can be
+    judged."""
     passed: int
     total: int
     detail: Mapping[str, object]

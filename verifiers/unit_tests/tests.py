@@ -37,7 +37,8 @@ class CheckTests(_Checked):
     test: str
     """Source that defines `check`; it may use what `prefix` defines."""
     prefix: str = ""
-    """The prompt's code. A completion continues it, or is a whole program that may use the imports and helpers of this code."""
+    """The prompt's code. A completion continues this code, or is a whole program that may use the code's imports and
+    helpers."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, such as `{"data/primes.py": ...}`; program and tests each import their own copy."""
 
@@ -76,8 +77,8 @@ class CallTests(_Checked):
     """
 
     entry_point: str
-    """The function under test, or an expression for it: `"Solution().solve"`. If there is no function of that name, it is a
-    method of the class `Solution`, of which each case makes an instance."""
+    """The function under test, or an expression for it: `"Solution().solve"`. If there is no function of that name, each case
+    calls the method of that name on a new instance of the class `Solution`."""
     cases: tuple[CallCase, ...]
     prefix: str = ""
     """The prompt's code, as for `CheckTests`."""
@@ -112,7 +113,8 @@ class StdioTests(_Checked):
     tolerance: Annotated[float | None, AtLeast(0)] = None
     """If given, the absolute or relative tolerance for tokens that are numbers; two integers must still be equal."""
     comparison: Literal["tokens", "lines"] = "tokens"
-    """`"tokens"` ignores the kind and amount of white space; `"lines"` ignores it at line ends, and final empty lines."""
+    """`"tokens"` ignores the kind and amount of white space; `"lines"` ignores white space at line ends, and final empty
+    lines."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, which the program may import."""
     prelude: str = ""

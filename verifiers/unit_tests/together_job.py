@@ -91,7 +91,7 @@ class TogetherJob:
     readable: Sequence[str]
     """Paths of the packages."""
     inspections: dict[object, JobResult | Mapping[str, str]]
-    """Results of earlier inspections by test file: why it is broken, or the expected outcomes of its tests."""
+    """Results of earlier inspections by test file: why the file is broken, or the expected outcomes of its tests."""
 
     def run(self, pool: Pool) -> JobResult:
         """Run the file on a worker.
@@ -122,7 +122,7 @@ class TogetherJob:
         broken = broken or _undefined(tests.test)
         detail = {"cases": (), "tests": "together", "reason": clean(broken), **run.streams}
         found = JobResult("broken_test", True, 0, 0, detail, {}) if broken else expected
-        if not run.end.stopped:  # in another run it need not be
+        if not run.end.stopped:  # another run need not be stopped
             self.inspections[key] = found
         return found
 

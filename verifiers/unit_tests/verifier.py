@@ -190,13 +190,13 @@ class UnitTestVerifier:
         return extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
 
     def check_installed(self, problems: Problems) -> None:
-        """Check, before any program is judged, that everything is installed that the tests of problems need.
+        """Check, before any program is judged, that everything that the tests of problems need is installed.
 
         Args:
             problems: The problems; the first 1,000 are checked. Deferred tests are read only for the first problem.
 
         Raises:
-            MissingDependencyError: If a language of the tests is not installed, or pytest if it runs them.
+            MissingDependencyError: If a language of the tests is not installed, or pytest if the tests run in it.
         """
         for index in range(min(len(problems), _CHECKED)):
             problem = problems[index]

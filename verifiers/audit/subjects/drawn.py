@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """A problem with its gold, other right answers, and wrong ones."""
+    """A problem with its gold, other right answers, and wrong answers."""
 
     prompt: str
     gold: str

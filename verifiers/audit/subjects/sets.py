@@ -11,7 +11,7 @@ from verifiers.audit.writing import latex_fraction, terminating_decimal
 
 
 def _other(gold: Iterable[object], answers: dict[str, Iterable[object]]) -> tuple[str, ...]:
-    """The answers whose elements differ from those of the gold."""
+    """The answers whose elements differ from the gold's elements."""
     return tuple(text for text, elements in answers.items() if set(elements) != set(gold))
 
 

@@ -17,7 +17,7 @@ class Task:
     reference: object
     """The reference as plain data, so that the problem can be sent anywhere."""
     right: Mapping[str, Sequence[str]]
-    """Right answers by family; the family `itself` holds the answer from which the others were made."""
+    """Right answers by family; the family `itself` holds the answer from which the other answers were made."""
     wrong: Mapping[str, Sequence[str]]
 
 

@@ -52,7 +52,7 @@ def assignments(node: Node) -> Assignments | None:
 
 
 def _by_name(chains: list[list[tuple[str, Relation]]], count: int = 0) -> Assignments | None:
-    """The equations by name, if every chain has a name; f(a) and f(b) are one name in two answers, but two in one list."""
+    """The equations by name, if every chain has a name. Within one list f(a) and f(b) are two names, otherwise one name."""
     if not chains or not all(chains) or len(chains) < count:
         return None
     pairs = [(name.removesuffix("()"), equation) for chain in chains for name, equation in chain]  # x(t)=t is x=t

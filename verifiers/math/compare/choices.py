@@ -29,7 +29,7 @@ from verifiers.math.vocabulary import NO_NOUNS
 
 
 def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare words as text, and sentences by words and formulas; only an equation may omit the gold's words before it."""
+    """Compare words as text, and sentences by words and formulas; an answer may omit the gold's words before an equation."""
     comparer.values.use(Tier.PROSE)
     if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
         equation = _bare_equation(gold)
@@ -64,7 +64,7 @@ def chosen_options(comparer: Comparer, node: Node) -> frozenset[str] | None:
 
 
 def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare choices by their letters; compare a choice with another answer by its own content or that of its option."""
+    """Compare two choices by their letters, and a choice with another answer by the content of the choice or its option."""
     ours, theirs = choice_letter(gold), choice_letter(answer)
     if isinstance(gold, Choice) and isinstance(answer, Symbol | Constant) and len(answer.name) == 1:
         theirs = answer.name.upper()
@@ -76,7 +76,7 @@ def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether the content after the letter differs from the gold's and the option's, or is words that neither confirms."""
+    """Whether the answer's content differs from the gold's and the option's; words contradict even if neither has content."""
     content = answer.content if isinstance(answer, Choice) else None
     if not isinstance(answer, Choice) or content is None:
         return False

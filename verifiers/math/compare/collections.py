@@ -64,7 +64,7 @@ def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
 
 
 def _labels_agree(gold: Node, answer: Node) -> bool:
-    """Whether the names before the items agree with the gold's: an answer may omit a single name, and must not have several."""
+    """Whether an answer's names of items agree with the gold's names: it may omit a single name, but must not have several."""
     ours, theirs = items(gold), items(answer)
     if any(isinstance(item, Relation) and ":" in item.operators for item in theirs):
         return False  # a sentence names the things with these values
@@ -78,7 +78,7 @@ def _labels_agree(gold: Node, answer: Node) -> bool:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether a list has an order: it may list verdicts on several parts, such as `true, false, true`, or have an ellipsis."""
+    """Whether a list has an order: it has an ellipsis, or lists verdicts on several parts, such as `true, false, true`."""
     wordy = any(isinstance(item, Sentence | Words) for item in nodes)
     return wordy or (all(isinstance(item, Symbol) for item in nodes) and len(set(nodes)) < len(nodes))
 

@@ -18,7 +18,7 @@ _ONE = Number(Fraction(1))
 
 
 def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bool, Node]:
-    """Whether two equations are the same up to factors for all constants, and the answer with the gold's names of constants."""
+    """Whether two equations are the same up to factors for all constants; and the answer, its constants named as the gold's."""
     equations = [node for node in (gold, answer) if isinstance(node, Relation)]
     (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
     if name == "C" and gold.operands[0] != Symbol("C"):  # the rest of the equation equals the constant
@@ -47,21 +47,21 @@ def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -
 
 
 def _constant_alone(equation: Relation, constants: list[str]) -> Node:
-    """Left side minus right side, divided by the coefficient of the constant if the equation is linear in a single one."""
+    """Left side minus right side, divided by the coefficient of the constant if the equation is linear in a single constant."""
     node: Node = Add((equation.operands[0], Negate(equation.operands[1])))
     parts = flat((node,), constants) if len(constants) == 1 else None
     return node if parts is None else Divide(node, parts[1][0])
 
 
 def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions, or their reciprocals if only these are linear in the constants, are the same for all constants."""
+    """Whether functions are the same for all constants; reciprocals are compared if only they are linear in the constants."""
     if flat(gold, [*names.values()]) is None:
         gold, answer = (tuple(Divide(_ONE, node) for node in side) for side in (gold, answer))
     return _same_for_all(comparer, (_ONE, *gold), (_ONE, *answer), names)
 
 
 def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Node]:
-    """Whether two values are the same for all constants, and the answer with the gold's names of constants."""
+    """Whether two values are the same for all constants; and the answer, its constants named as the gold's."""
     ours, theirs = free_constant(gold), free_constant(answer)
     free = ours is not None and theirs is not None
     if ours is not None and theirs is not None:
@@ -91,7 +91,7 @@ def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[
 
 
 def _are_variables(names: frozenset[str]) -> bool:
-    """Whether names are those of variables; capitals are not, since they name things with a value."""
+    """Whether all names can be variables; capitals can't, since they name things with a value."""
     return all(name[0].islower() for name in names)
 
 

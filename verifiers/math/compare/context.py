@@ -64,7 +64,7 @@ class Comparer:
         return True
 
     def _same_item(self, gold: Node, answer: Node) -> bool:
-        """Compare like `same`, but in a container a set of one item does not equal the item, nor a sentence its equation."""
+        """Compare like `same`, but inside a container a set of one item is not the item, and a sentence is not its equation."""
         alike = all(isinstance(gold, cls) == isinstance(answer, cls) for cls in (SetOf, Sentence))
         outer, self.inside = self.inside, True
         try:

@@ -73,10 +73,10 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
 
     Args:
         node: The list, or one expression.
-        gold: For an answer, the gold: real numbers, and the integer of a family of numbers, may then be free without a last
-            item that declares them, such as `n \\in \\mathbb{Z}`.
-        given: Whether the prompt has a symbol, if it asks for a line or the like; a parameter that is not in the prompt is an
-            arbitrary real number.
+        gold: For an answer, the gold. Real numbers, and the integer of a family of numbers, may then be free although no last
+            item declares them, such as `n \\in \\mathbb{Z}`.
+        given: Function that returns whether the prompt has a symbol; None unless the prompt asks for a line or the like. A
+            parameter that is not in the prompt is an arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)
@@ -217,7 +217,7 @@ class _Progression:
 
 
 def _progressions(node: Families, values: ValueComparer) -> list[_Progression] | None:
-    """The progressions of each member, or of its even and odd integers; None if one is not linear, or there are too many."""
+    """The progressions of each member, or of its even and odd integers; None if there are too many, or one isn't linear."""
     progressions: list[_Progression] = []
     for member in node.members:
         halves = ([_progression(member, node.free[0], start, step, values) for start in range(step)] for step in (1, 2))
@@ -255,7 +255,7 @@ def _identical(values: ValueComparer, one: Point, two: Point) -> bool:
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: ValueComparer) -> bool:
-    """Whether progressions contain every point of the others; the points that lie in one progression recur periodically."""
+    """Whether progressions contain every point of other progressions; the points in one progression recur periodically."""
     for other in others:
         ratios = [_ratio(one, other, values) for one in progressions]
         parallel = [(one, ratio) for one, ratio in zip(progressions, ratios, strict=True) if ratio]
@@ -276,7 +276,7 @@ def _ratio(one: _Progression, other: _Progression, values: ValueComparer) -> Fra
 
 
 def _holds(one: _Progression, other: _Progression, times: int, values: ValueComparer) -> bool:
-    """Whether a progression contains the point of another with this index."""
+    """Whether one progression contains the point that another has at this index."""
     distance = other.near_start[one.pivot] + times * other.near_period[one.pivot] - one.near_start[one.pivot]
     index = distance / one.near_period[one.pivot]
     whole = int(index + (0.5 if index > 0 else -0.5))

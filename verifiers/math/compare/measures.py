@@ -1,4 +1,4 @@
-"""Units, degrees and percentages: separates them from a value, and decides whether two units are compatible."""
+"""Separates units, degrees and percentages from a value, and decides whether two units are compatible."""
 
 from __future__ import annotations
 
@@ -94,11 +94,12 @@ def without_unit(node: Node) -> Node:
 
 
 def names_other_thing(one: Unit, two: Unit) -> bool:
-    """Whether two units are incompatible: a measure and a counted noun, or nouns that don't extend each other."""
+    """Whether two units are incompatible: a measure and a counted noun, or nouns that name different things."""
     if one.is_general or two.is_general:
         degrees = {degree for unit in (one, two) if (degree := _length_degree(unit)) is not None}
         things = [unit for unit in (one, two) if unit.is_label and not unit.is_general]
-        raised = _length_degree(one) is None and max(degrees, default=0) > 1  # units aren't areas, but areas are units
+        # An area may be given in `units`, but `units` are no area.
+        raised = _length_degree(one) is None and max(degrees, default=0) > 1
         return len(degrees) > 1 or bool(things) or raised
     if one.is_label != two.is_label:
         return True
@@ -106,7 +107,7 @@ def names_other_thing(one: Unit, two: Unit) -> bool:
 
 
 def _nouns_differ(one: str, two: str) -> bool:
-    """Whether two nouns name different things: both are given, and neither is the other with more words."""
+    """Whether two nouns name different things: neither noun has all the words of the other."""
     ours, theirs = (
         frozenset(word.removesuffix("s").removesuffix("'") for word in noun.partition(" of ")[0].split())
         for noun in (one, two)

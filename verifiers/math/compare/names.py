@@ -1,4 +1,4 @@
-"""Names before values: finds them and their values, and decides whether two names denote the same thing."""
+"""Finds the names before values, as in `x=5`, and decides whether two names denote the same thing."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class EndMark:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """The marks of a set from left to right, without redundant ones, and the set's variable."""
+    """The marks of a set from left to right, without redundant marks, and the set's variable."""
 
     marks: tuple[EndMark, ...]
     variable: str | None = None

@@ -67,7 +67,7 @@ def residue_alone(node: Node) -> Node:
 
 
 def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
-    """The values in a chain of equalities, if it states the answer and every link is true."""
+    """The values in a chain of equalities, if the chain states the answer and every link is true."""
     operators, operands = list(answer.operators), list(answer.operands)
     if set(operators) - {"=", "~"}:
         return ()
@@ -109,7 +109,7 @@ def _is_name(comparer: Comparer, node: Node) -> bool:
 
 
 def restates(comparer: Comparer, value: Node, form: Node) -> bool:
-    """Whether a form of a value is the value, perhaps in another unit, or the value rounded to two or more digits."""
+    """Whether a form restates a value: the value itself, perhaps in another unit, or rounded to two or more digits."""
     is_decimal = any(isinstance(node, Number) and node.significant > 1 for node in walk(form))
     return _same_value(comparer, value, form) or (is_decimal and _rounds(comparer, value, form))
 
@@ -192,7 +192,8 @@ def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[R
 def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, positive: bool) -> bool:
     """Whether two relations are equal up to a constant factor, which must be positive for inequalities.
 
-    The factor is the quotient of the two at a point where neither vanishes.
+    Both relations are read as left side minus right side. The factor is the quotient of these two at a point where neither
+    vanishes.
     """
     ours, theirs = difference(gold), difference(answer)
     names = sorted(symbols(ours) | symbols(theirs))

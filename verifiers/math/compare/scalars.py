@@ -134,7 +134,7 @@ def _same_percents(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _by_factor(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether a number equals the gold, or is its hundredth or hundredfold and both are written in digits."""
+    """Whether a number equals the gold; two numbers in digits may also differ by a factor of 100."""
     if comparer.values.equal(gold, answer):
         return True
     digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))

@@ -1,4 +1,4 @@
-"""Turns the text of an answer into its tree; the entry point is `read`. Nothing in this package knows a gold or compares.
+"""Turns the text of an answer into its tree; the entry point is `read`. This package knows no gold and compares nothing.
 
 Text is cleaned (`normalize`), cut into tokens (`tokens`), and parsed: `parse` divides sentences and numbered parts, `grammar`
 reads the mathematics with a `cursor`. `phrases` reads answers in words, `vector_marks` reads arrows and bold letters, and

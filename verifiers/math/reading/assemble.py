@@ -95,7 +95,7 @@ def mixed_number(node: Node) -> Mixed | None:
 
 
 def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
-    r"""`x \\notin S` as `x \\in R` without `S`."""
+    r"""Write `x \\notin S` as `x \\in R` without `S`."""
     if operators != ["notin"]:
         return None
     return Relation(("in",), (operands[0], SetOperation("difference", NamedSet("R"), operands[1])))
@@ -115,7 +115,7 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 
 def set_by_condition(element: Node, condition: Node) -> Node:
-    r"""A set-builder as a set with its condition, and with the set that its elements are from unless it is the real numbers."""
+    r"""A set-builder as a set: its condition, with the set that the elements are from unless these are the real numbers."""
     within = isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] == NamedSet("R")
     if isinstance(element, Relation) and not within:
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
@@ -131,7 +131,7 @@ def set_by_condition(element: Node, condition: Node) -> Node:
 
 
 def _determines(condition: Node, element: Symbol) -> bool:
-    """Whether a condition shows which of its symbols is the element: its only symbol, or a side of every relation."""
+    """Whether a condition shows which symbol is the element: no other symbol occurs, or every relation has it as a side."""
     if symbols(condition) in ({element.name}, frozenset()):
         return True
     relations = condition.items if isinstance(condition, ListOf) else (condition,)
@@ -142,7 +142,7 @@ def _determines(condition: Node, element: Symbol) -> bool:
 
 
 def _image(element: Node, condition: Node) -> Node:
-    r"""The values of an expression under a condition: the family `2k, k \in \mathbb{Z}`, otherwise both parts in braces."""
+    r"""The values of an expression under a condition: a family for `k \in \mathbb{Z}`, otherwise both parts in braces."""
     if isinstance(condition, Relation) and condition.operators == ("in",) and condition.operands[1] == NamedSet("Z"):
         return ListOf((element, condition), "and")
     return Bracketed("{", (element, condition), "}")
@@ -183,7 +183,7 @@ def compound_quantity(quantities: list[Node], joiner: str = ",") -> Node | None:
 
 
 def measured_in(node: Node, unit: Unit) -> Quantity:
-    """A value with a unit; if it already has a unit of measurement, the product of both units, as in dollars per hour."""
+    """A value with a unit. If the value has a unit of measurement already, both are multiplied, as in dollars per hour."""
     if isinstance(node, Quantity) and not (unit.is_label or node.unit.is_label):
         return Quantity(node.value, node.unit.times(unit))
     return Quantity(node, unit)

@@ -68,7 +68,7 @@ class Cursor:
         return self.take().text
 
     def index_of(self, *texts: str) -> int:
-        """The index of the next token that is one of these, or of the last token if none is."""
+        """The index of the next token with one of these texts, or of the last token if no token has one."""
         indices = range(self.index, len(self.tokens) - 1)
         return next((index for index in indices if self.tokens[index].text in texts), len(self.tokens) - 1)
 

@@ -1,4 +1,4 @@
-"""The interface of the parser for the readers of single constructs, which it serves by reading inner expressions."""
+"""The interface that the parser offers to the readers of single constructs: methods that read inner expressions."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def choice(parser: Expressions) -> Node | None:
 
 
 def _starts_option(parser: Expressions) -> bool:
-    """Whether the current token can start the option of a lower-case letter in brackets, not a factor or operator."""
+    """Whether the current token, after a lower-case letter in brackets, can start an option, and not a factor or operator."""
     return parser.token.kind in ("end", "number", "word") or parser.at(".", ":", "frac", "\\$")
 
 

@@ -58,10 +58,10 @@ def parse(
 
 
 def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
-    """Read the tokens as the first of these that is possible: implication, numbered parts, mathematics, named value, sentence.
+    """Read the tokens as the first possible of these: implication, numbered parts, mathematics, named value, sentence.
 
     Raises:
-        UnreadableError: If they are none of these.
+        UnreadableError: If the tokens are none of these.
     """
     if (implication := _implication(tokens)) is not None:
         return implication

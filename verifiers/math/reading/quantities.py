@@ -54,7 +54,7 @@ def _smaller_units(parser: Expressions, node: Node) -> Node:
 
 
 def _clock(parser: Expressions) -> Clock | None:
-    """Parse a time of day; None if none starts here."""
+    """Parse a time of day; None if no time starts here."""
     hour, colon, minute = parser.token, parser.ahead(), parser.ahead(2)
     if not (hour.kind == "number" and hour.text.isdigit() and len(hour.text) <= 2 and int(hour.text) <= 24):
         return None

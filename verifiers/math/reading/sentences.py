@@ -158,7 +158,7 @@ def _without_punctuation(run: list[Token]) -> list[Token]:
 
 
 def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
-    """Read a formula; signs and letters that form none, such as an arrow or the index of a word, are kept as words.
+    """Read a formula; signs and letters that form no formula, such as an arrow or the index of a word, are kept as words.
 
     Raises:
         UnreadableError: If unreadable tokens include something with a value, which would have to be compared.
@@ -180,7 +180,7 @@ def _has_meaning(token: Token) -> bool:
 
 
 def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
-    """The parts of an answer that starts with the first of several bracketed letters or numbers, named by these marks.
+    """The parts of an answer such as `(a) 2 (b) 3`, named by these marks; None if it does not start with the first mark.
 
     Raises:
         UnreadableError: If a part cannot be read.

@@ -47,7 +47,7 @@ def _degrees(match: re.Match[str]) -> str:
 
 
 def _called(match: re.Match[str]) -> str:
-    r"""Write an operator as a word before its argument in brackets, as in `\\text{dim}(V)=`, unless it is a known function."""
+    r"""Write an operator before an argument in brackets as a word, as in `\\text{dim}(V)=`, unless its function is known."""
     name, argument = match[1] or match[2], match[3]
     return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
 

@@ -277,7 +277,7 @@ class _Tokenizer:
         return bare[1][:length]
 
     def _is_upright_name(self, content: str) -> bool:
-        r"""Whether text is upright mathematics: the constants of `5\text{i}` and `\text{e}^2`, `\text{lcm}(4,6)`."""
+        r"""Whether text is upright mathematics, such as the constants in `5\text{i}` and `\text{e}^2`, or `\text{lcm}(4,6)`."""
         rest = self.text[self.position :].strip()
         alone = not self.tokens and not rest
         if len(content) == 1:

@@ -63,7 +63,7 @@ def ordered_product(left: Node, right: Node, vectors: set[str], *, crossed: bool
 
 
 def _has_direction(node: Node, kind: str, vectors: set[str]) -> bool:
-    """Whether an expression is a vector or, for the kind of products of matrices, a matrix."""
+    """Whether an expression is a vector or, if `kind` is a product of matrices, a matrix."""
     if isinstance(node, Symbol):
         return node.name in vectors and (kind == CROSS or node.name[0].isupper())
     if isinstance(node, Add):
@@ -96,7 +96,7 @@ def ordered_names(node: Node) -> frozenset[str]:
 
 
 def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer in a common form: figures become letters, and vectors coordinates, if the other has these."""
+    """A gold and an answer in a common form: figures as letters and vectors as coordinates, if either is written so."""
     figures = [any(map(_is_figure, walk(node))) for node in (gold, answer)]
     if figures[0] != figures[1] and symbols(gold) and symbols(answer):
         gold, answer = rewrite(gold, _letters), rewrite(answer, _letters)

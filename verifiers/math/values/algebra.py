@@ -39,7 +39,7 @@ class AlgebraTimeoutError(TimeoutError):
     def __init__(self, message: str, *, of_gold: bool = False) -> None:
         super().__init__(message)
         self.of_gold = of_gold
-        """Whether the evaluation of the gold alone exceeded them."""
+        """Whether evaluating the gold alone exceeded the time or the memory."""
 
 
 class AlgebraBrokenError(RuntimeError):
@@ -117,7 +117,7 @@ def _wall_s(seconds: float) -> float:
 
 
 def _is_hopeless(node: Node) -> bool:
-    """Whether a node is a series of a kind that usually has no closed form; no cheaper method decided it."""
+    """Whether a node is a series of a kind that usually has no closed form."""
     if not isinstance(node, Series) or indexes_names(node):
         return isinstance(node, Series)
     index = {Symbol(node.index), Constant(node.index)}

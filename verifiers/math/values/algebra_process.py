@@ -116,7 +116,7 @@ class _Algebra:
         return self.sympy.real_root(value, degree) if value.is_negative else self.sympy.root(value, degree)
 
     def _counted(self, name: str) -> Callable[..., Any]:
-        """A function of whole numbers, whose value has more digits than fit in memory where they are large."""
+        """A function of whole numbers that refuses large numbers, since the digits of its value would not fit in memory."""
 
         def value(*numbers: Any) -> Any:
             if any(number.is_number and abs(number) > _MAX_COUNTED for number in numbers):

@@ -235,7 +235,7 @@ def _partial(node: Series) -> list[Value]:
 
 
 def _approached(node: Node) -> list[Value]:
-    """Values ever nearer to the point of a limit, from the right if no side is given, since both sides have the same limit."""
+    """Values at positions ever nearer to the point of a limit; from the right if no side is given, since both sides agree."""
     assert isinstance(node, Limit)
     known = _Names()
     point = known.point(_DIGITS_OF_LIMITS)

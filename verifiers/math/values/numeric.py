@@ -1,4 +1,4 @@
-"""Evaluates at several points with high precision: proves that expressions differ, or gives strong evidence of equality.
+"""Evaluates expressions at several points with high precision: proves a difference, or gives strong evidence of equality.
 
 Every value is computed at two precisions; their difference estimates its error, so that cancellation is detected and not
 mistaken for equality.
@@ -30,7 +30,7 @@ from verifiers.math.values.exact import (
 )
 from verifiers.math.values.sample_points import SamplePoints, is_smooth, sampling_for
 
-_MIN_POINTS = 2  # minimum number of points if the others exceed the bounds
+_MIN_POINTS = 2  # minimum number of points if the values at all other points exceed the bounds
 _MIN_INTEGER_POINTS = 3
 _MAX_GAPS, _MAX_JUMPS = 24, 6  # maximum numbers to examine, spread over all
 _JUMP_RESOLUTION = Fraction(1, 1024)  # for real numbers; for integers, it is 1
@@ -94,7 +94,7 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
     """
     ours, theirs = symbols(gold), symbols(answer)
     if theirs - ours and not is_smooth(answer):
-        return False  # a symbol missing from the gold must cancel, which steps and huge exponents only imitate
+        return False  # a symbol that the gold lacks must cancel; steps and huge exponents only seem to cancel a symbol
     constant = not ours and not theirs
     sampling = SamplePoints(count=1) if constant else sampling_for(gold, answer)
     if constant:

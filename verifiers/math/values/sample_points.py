@@ -105,7 +105,7 @@ class SamplePoints:
         return not self.integers and sample >= SAMPLES - SIGNED_SAMPLES
 
     def _beside_step(self, sample: int, noise: int) -> int:
-        """An integer next to a step: each in turn for one symbol; for several symbols, alternately a small integer and any."""
+        """An integer next to a step: for one symbol, each in turn; for several, alternately a small one and any."""
         if len(self.names) == 1:
             return self.beside_steps[sample % len(self.beside_steps)]
         reach = len(self.beside_steps) if sample % 2 else min(_SMALL_INTEGERS, len(self.beside_steps))

@@ -134,7 +134,7 @@ class ValueComparer:
         return self.algebra(gold, answer)
 
     def _equal_numerals(self, gold: Node, answer: Node) -> bool:
-        """Compare numerals with a base; the answer may omit its base but not change it; a gold without a base is decimal."""
+        """Compare numerals with a base. The answer may omit the base but not change it; a gold without a base is decimal."""
         self.use(Tier.EXACT)
         if isinstance(gold, BasedNumber):
             if isinstance(answer, BasedNumber):

@@ -57,5 +57,5 @@ def _axioms(checked: str) -> list[str] | str:
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:
-    """Whether an axiom may belong to one of these modules: it may unless its name is clearly of another module."""
+    """Whether an axiom may belong to one of these modules; it may, unless its name clearly belongs to another module."""
     return _FULL_NAME.fullmatch(name) is None or name.partition(".")[0] in own

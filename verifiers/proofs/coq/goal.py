@@ -54,7 +54,7 @@ class PreparedGoal:
 
     @property
     def check_source(self) -> str:
-        """The source of `check_module`; it sets the options that soundness needs, since a submission's own would apply."""
+        """The source of `check_module`; it sets the options that soundness needs, or the submission's options would apply."""
         return (
             f"Require {SUBMISSION}. Require Spec_{self.nonce}.\n"
             "Set Guard Checking. Set Positivity Checking. Set Universe Checking.\n"

@@ -36,7 +36,7 @@ class CoqVerifier:
 
     `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds the `isolation`
     and the `version` of Coq; if the proof was not accepted, also the `step` that failed (`submission`, `verdict`, `checker`,
-    `assumptions`) and its `error`. Its `cost` holds `seconds`.
+    `assumptions`) and its `error`. The verdict's `cost` holds `seconds`.
 
     Every process runs in the sandbox of the unit tests' verifier: no network, no files except Coq's and those in its own
     folder, no other process.

@@ -29,9 +29,9 @@ class LeanVerifier:
 
     Only a proof (a term or tactics) is taken from a completion's last code block, which may repeat the theorem; the
     completion's own helper lemmas, notations and options are not used. The server is asked twice. First, Lean's parser decides
-    whether the proof is one term; this question contains the proof as a string, so that none of it runs. Then Lean checks the
-    theorem with the proof, and `#print axioms` lists its axioms. The proof is accepted if there is no error, no `sorry`, and no
-    axiom except the goal's, by default the three of ordinary mathematics.
+    whether the proof is one term; this question contains the proof as a string, so that no part of the proof runs. Then Lean
+    checks the theorem with the proof, and `#print axioms` lists its axioms. The proof is accepted if there is no error, no
+    `sorry`, and no axiom except the goal's, by default the three of ordinary mathematics.
 
     A proof may not contain `set_option`, nor the forms of terms and tactics that run their own code during the check. The
     values of named arguments must be names, literals, or `{field := value}` of these, since tactics evaluate some of them.
@@ -89,7 +89,7 @@ class LeanVerifier:
         return Verdict.of(outcome, source, detail=detail, cost={"seconds": time.monotonic() - started})
 
     def _judge(self, goal: LeanGoal, proof: str, problem: str) -> tuple[Outcome, str]:
-        """The outcome, and the reason for any but `CORRECT`."""
+        """The outcome; for any outcome but `CORRECT`, also the reason."""
         nonce = f"proof_{secrets.token_hex(8)}"
         parsed = self._server.check(goal.parsing_source(proof, nonce))
         refusals = [error for error in parsed.errors if error.startswith(f"{nonce} ")]

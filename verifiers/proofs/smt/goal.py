@@ -18,7 +18,7 @@ _DECLARING = (
 class SmtGoal:
     """A function that a completion defines by a term, and its required properties, in SMT-LIB. Everything here is trusted.
 
-    A witness is a function without parameters. An equivalent term is a function that must equal another everywhere. An
+    A witness is a function without parameters. An equivalent term is a function that must equal another function everywhere. An
     invariant is a function of sort `Bool`; its goal states that the invariant holds at the start, is preserved by each step,
     and implies the desired property.
 

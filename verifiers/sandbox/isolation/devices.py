@@ -1,8 +1,8 @@
 """Devices that programs expect to open, but that the sandbox's file system or filter does not provide.
 
-The null device can be opened for writing, although the system-call filter refuses this for every file: the fork server has
-opened the device. `/dev/stdin`, `/dev/stdout` and `/dev/stderr` are links into a `/proc` that does not exist in the jail;
-opening one gives descriptor 0, 1 or 2.
+The system-call filter refuses to open any file for writing. Programs can write to the null device all the same, because the
+fork server has opened it for them. `/dev/stdin`, `/dev/stdout` and `/dev/stderr` are links into a `/proc` that does not exist
+in the jail; opening one gives descriptor 0, 1 or 2.
 """
 
 from __future__ import annotations

@@ -138,9 +138,10 @@ class Jail:
 
 
 class OtherThreads:
-    """A bound on this user's processes and threads other than a program's, for systems that count them all together.
+    """A bound on this user's processes and threads outside a program, for systems that count all threads of a user together.
 
-    Their number changes, and this process may not see all of them, so a fork under a limit shows what the kernel counts.
+    The number of these threads changes, and this process may not see them all, so a fork under a limit shows what the kernel
+    counts.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Landlock: restricts this process and its children to reading some folders, and writing some files or in one folder."""
+"""Landlock: limits what this process and its children may read, to some folders, and write, to some files or one folder."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _DEVICES = 1 << 6 | 1 << 11 | 1 << 15
 """The rights to make devices, and to control them."""
 _NET_RIGHTS = 0b11
 _SCOPES = 0b11
-"""Abstract Unix sockets of processes outside, and signals to them."""
+"""The scopes that are closed: abstract Unix sockets of processes outside, and signals to such processes."""
 
 
 def version() -> int:

@@ -19,6 +19,6 @@ def library_paths(others: Sequence[str] = ()) -> list[str]:
 
 
 def _outermost(paths: list[str]) -> list[str]:
-    """Drop paths that lie beneath another one."""
+    """Drop paths that lie beneath another path."""
     unique = sorted({os.path.normpath(path) for path in paths})
     return [p for p in unique if not any(p.startswith(other + "/") for other in unique)]

@@ -59,8 +59,8 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
     Args:
         paths: Folders and files; paths that do not exist are left out.
         writable: Files beneath the paths that stay writable.
-        extras: Further rights: a folder to write in is `FOLDER`; for processes, the next child is the first in a namespace of
-            process ids.
+        extras: Further rights. A folder to write in has the path `FOLDER`. If the program may start processes, the next child
+            is the first process in a namespace of process ids.
 
     Raises:
         OSError: If the system does not let this user create namespaces.
@@ -72,11 +72,11 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
 
 
 _known_to_work: list[bool] = []
-"""Not empty in a process that has tried with success, and in its children."""
+"""Not empty after a trial that succeeded, in this process and its children."""
 
 
 def try_for_children() -> None:
-    """Try once for all children of this process; each child then saves as much time as it spends on entering."""
+    """Try to enter once for all children of this process, which halves the time that each child needs for entering."""
     with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         _try(library_paths(), [], NOTHING_MORE)
         _known_to_work.append(True)

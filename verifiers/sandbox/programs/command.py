@@ -36,7 +36,7 @@ _exit, _write = os._exit, os.write
 
 
 def prepare(packages: Mapping[str, Any]) -> None:
-    """Do once in the server what each child would otherwise do: half of the cost of a run beyond its program."""
+    """Do once in the server what each child would otherwise do: half of the cost of a run, aside from its program."""
     namespaces.try_for_children()
     with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         for folder, processes in itertools.product((False, True), repeat=2):

@@ -61,7 +61,7 @@ class SourceFiles(Loader):
         return spec
 
     def _path_of(self, name: str) -> str | None:
-        """The path of a module's file, or of the last of several; found on demand, since few programs import a module."""
+        """The path of a module's file, the last if there are several; found on demand, since few programs import a module."""
         paths = [path for path in self._files if module_name(path) == name]
         return paths[-1] if paths else None
 
@@ -124,7 +124,7 @@ class Program:
         return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or that of its path, and return its namespace; ProgramError if it is invalid."""
+        """Run the main file, under this name or its path's name, and return its namespace; ProgramError if it is invalid."""
         return self._run_module(main_name).__dict__
 
     def _run_module(self, main_name: str) -> types.ModuleType:
@@ -159,7 +159,8 @@ class Program:
     def _prepare(self, module: types.ModuleType) -> None:
         if module.__dict__["__file__"] != self.main:
             return
-        # As in a script, whose `__builtins__` is the module; in an imported one it would be the module's dict.
+        # As in a script, whose `__builtins__` is the module; in an imported module it would be the dict of the module
+        # `builtins`.
         module.__dict__["__builtins__"] = builtins
         if self.prelude:
             run_source(module, self.prelude, "prelude.py")

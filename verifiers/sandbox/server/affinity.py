@@ -18,7 +18,7 @@ YOUNG_S = 0.02
 
 
 class Placement:
-    """Where the fork server and its children run."""
+    """The CPUs on which the fork server and its children run."""
 
     def __init__(self) -> None:
         self._all = os.sched_getaffinity(0)

@@ -51,7 +51,7 @@ class Child:
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
 
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants, without that of files and of this process, each page once."""
+        """Bytes of memory of the child and its descendants, each page once; without memory of files and of this process."""
         pids, own = _distinct(_tree(self.pid)), os.getpid()
         shares = {pid: share for pid in pids if (share := _share_bytes(pid))}
         hidden = sum(_beyond_own(pid) for pid in pids if pid not in shares)
@@ -86,7 +86,7 @@ class LastingProcess:
         self.limits = limits
 
     def begin(self, descriptors: Sequence[int]) -> bool:
-        """Start a job; False if the process has ended since the last one."""
+        """Start a job; False if the process has ended since its last job."""
         self.child.before_s += self.child.clock()
         try:
             socket.send_fds(self.control, [b"."], list(descriptors))
@@ -95,7 +95,7 @@ class LastingProcess:
         return True
 
     def answers(self) -> bool:
-        """Whether the process is ready for another job; False if it has ended, or ignores the others' end for too long."""
+        """Whether the process is ready for another job; False if it has ended, or takes too long to notice the job's end."""
         self.control.settimeout(_LAST_WORD_S)
         try:
             return bool(self.control.recv(1))
@@ -119,14 +119,14 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 _MEASURED = 3
 """Number of measurements in a row in which memory has to be above its limit."""
 _SPACE = 1
-"""`kcmp` compares address spaces."""
+"""The argument with which `kcmp` compares address spaces."""
 
 
 def _tree(pid: int) -> list[int]:
     """A process and its descendants."""
     pids = [pid]
     for parent in pids:
-        with contextlib.suppress(OSError):  # it has ended
+        with contextlib.suppress(OSError):  # the process has ended
             for thread in os.listdir(f"/proc/{parent}/task"):
                 with open(f"/proc/{parent}/task/{thread}/children") as file:
                     pids += map(int, file.read().split())
@@ -151,7 +151,7 @@ def _beyond_own(pid: int) -> int:
 
 
 def _share_bytes(pid: int) -> int:
-    """The same memory, each page divided by the number of processes that have it; 0 if this process may not read that."""
+    """The same memory, but each page divided by the number of processes that share it; 0 if this can't be read here."""
     return _sizes(f"/proc/{pid}/smaps_rollup", "Pss_Anon", "Pss_Shmem")
 
 
@@ -170,7 +170,7 @@ def _distinct(pids: Sequence[int]) -> list[int]:
 def _is_same_space(one: int, other: int) -> bool:
     try:
         return syscalls.syscall("kcmp", one, other, _SPACE, 0, 0) == 0
-    except OSError:  # one has ended, or this kernel does not say
+    except OSError:  # a process has ended, or this kernel does not say
         return False
 
 

@@ -17,7 +17,7 @@ _POLLING_SHARE = 0.05
 _AVAILABLE_SHARE = 0.1
 """Share of a CPU; if the server can get this much, a program that is ready to run uses more than `_POLLING_SHARE`."""
 _TRIAL_S = 0.02
-"""CPU seconds; more than the scheduler gives a process that has slept before others have their turn."""
+"""CPU seconds, more than the scheduler grants a process that has slept before it lets other processes run."""
 _BETWEEN_TRIALS_S = 1.0
 
 

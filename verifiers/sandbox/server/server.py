@@ -78,7 +78,7 @@ class Server:
         watch.register(self._parent, select.POLLIN)
         while True:
             for pipe in self._kept:
-                watch.register(pipe, 0)  # which shows only that the other end was closed
+                watch.register(pipe, 0)  # an event shows only that the other end was closed
             ready = dict(watch.poll())
             if self._parent in ready:
                 return
@@ -142,11 +142,11 @@ class Server:
                 child.reap()
 
     def _run_beside_lasting(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
-        """Run a job whose last role is a lasting one."""
+        """Run a job whose last role is lasting."""
         *others, (role, descriptors) = given
         lasting = self._hand_over(role, descriptors, limits)
         children = {name: self._fork(name, descriptors, limits) for name, descriptors in others}
-        _close(ends, but=descriptors)  # which a second process may need
+        _close(ends, but=descriptors)  # a second process may need these descriptors
         try:
             stopped = self._supervise([*children.values(), lasting.child], limits, start, lasting.control.fileno())
             if stopped is None and lasting.has_declined():

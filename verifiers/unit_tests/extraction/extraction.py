@@ -72,7 +72,7 @@ def extract(
     Args:
         completion: A model's answer.
         policy: An `ExtractionPolicy`.
-        main: The path of the main file, if that is named; a package of the same name counts too.
+        main: The path of the main file, if this file has a name; a package of the same name counts too.
         names: Names that the tests need, for `defining_block`.
         thoughts: Names of the tags of thoughts.
     """
@@ -102,9 +102,9 @@ def extract_in(
 ) -> ExtractedProgram | None:
     """Find a program of one file in a completion, in one of several languages; None if there is none.
 
-    Blocks labelled with one of the languages take precedence over unlabelled blocks, and these over all others. A version at
-    the end of a label, as in `c++17`, is ignored. Blocks of bash next to a program in another language are ignored too, since
-    they show how to run it.
+    Blocks labelled with one of the languages take precedence over unlabelled blocks, and unlabelled blocks over all others. A
+    version at the end of a label, as in `c++17`, is ignored. Blocks of bash next to a program in another language are ignored
+    too, since such a block shows how to run the program.
 
     Args:
         completion: A model's answer.

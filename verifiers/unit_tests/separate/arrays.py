@@ -1,6 +1,6 @@
 """NumPy arrays and scalars as plain data: they are sent as type, shape and bytes, and rebuilt on the other side.
 
-Nothing else of the program's is sent with them: no class, no buffer, no pickle. An array of objects is sent item by item,
+Nothing else of the program is sent with an array: no class, no buffer, no pickle. An array of objects is sent item by item,
 each encoded like a value by itself. Arrays of records, and instances of subclasses of `ndarray`, are not plain data.
 
 This module is imported only if NumPy is loaded.
@@ -47,7 +47,7 @@ def _content(value: _Array) -> list[object] | tuple[str, ...]:
 
 
 def _is_nested(item: object) -> bool:
-    """Whether an item of an array of objects is such an array: NumPy recurses into it, endlessly if an array holds itself."""
+    """Whether an item of an array of objects is such an array, too: NumPy would recurse into it, in a cycle endlessly."""
     return type(item) is ndarray and item.dtype.hasobject
 
 
@@ -85,7 +85,7 @@ def _fill(value: _Array, content: list[Any]) -> None:
 def _check_texts(element_type: dtype[Any], content: Iterable[Any]) -> None:
     width = int(element_type.str[2:])
     if not all(type(text) is str and len(text) <= width for text in content):
-        raise ValueError("an item is no text, or is too long for the array's type")
+        raise ValueError("an item is not text, or is too long for the array's type")
 
 
 def _numbers(element_type: dtype[Any], text: str) -> _Array:

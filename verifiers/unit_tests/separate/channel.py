@@ -29,7 +29,7 @@ class InvalidMessageError(Exception):
 class Channel:
     """One end of a stream of messages.
 
-    The functions that it calls are bound once, so that a program that replaces them in their modules harms only itself.
+    The functions that a channel calls are bound once, so that a program that replaces them in their modules harms only itself.
     """
 
     def __init__(self, source: int, sink: int) -> None:
@@ -43,7 +43,7 @@ class Channel:
         self._write = os.write
 
     def send(self, message: object) -> None:
-        """Send one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is too large."""
+        """Send a message; ChannelClosedError if the other side is gone, InvalidMessageError if the message is too large."""
         # Not in ASCII: as escapes, two adjacent lone surrogates would be decoded as one character.
         payload = self._encode(message).encode("utf-8", "surrogatepass")
         if len(payload) > MAX_MESSAGE:
@@ -56,7 +56,7 @@ class Channel:
             raise ChannelClosedError(str(error)) from error
 
     def receive(self) -> Any:
-        """Wait for one message; ChannelClosedError if the other side is gone, InvalidMessageError if it is invalid."""
+        """Wait for a message; ChannelClosedError if the other side is gone, InvalidMessageError if the message is invalid."""
         data = self._read_on(self._rest, _HEADER.size)
         (length,) = _HEADER.unpack_from(data)
         if length > MAX_MESSAGE:

@@ -81,7 +81,7 @@ class approx:
 
 
 def _exact_or_float(value: object) -> Any:
-    """A tolerance unchanged if it is exact, since a fraction needs an exact one, else as a float."""
+    """A tolerance: unchanged if it is exact, since fractions need an exact tolerance, else as a float."""
     return value if isinstance(value, numbers.Rational) else float(value)  # type: ignore[arg-type] # what float refuses, raises
 
 

@@ -38,14 +38,14 @@ class Conversation:
         self._depth = 0
         """Number of functions of the tests that the program is calling."""
         self._failed: BaseException | None = None
-        """The exception that ended the test in a function that the program called, whatever the program did with it."""
+        """The exception that ended the test in a function of the tests, which the program had called and may have caught."""
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
         """Whether the program has answered a request, or given a constant."""
         self.has_resolved = False
-        """Whether the tests have names that the program defines, through which it may steer them too."""
+        """Whether the tests use names that the program defines; through these names, too, the program may steer the tests."""
         self.refusals = 0
         """How many answers have been refused because they are not supported."""
         self.requests = 0
@@ -263,7 +263,7 @@ def _is_shared(module: object) -> bool:
 
 
 def _place_of(value: object) -> list[Wire] | None:
-    """The place of a class or function in the standard library; None if it isn't part of it, or is a method of an object."""
+    """The place of a class or function in the standard library; None for a method of an object, or outside of the library."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, _STANDARD) or not (owner is None or isinstance(owner, types.ModuleType)):
         return None

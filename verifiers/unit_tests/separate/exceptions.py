@@ -98,7 +98,7 @@ class ExceptionClasses:
     def __init__(
         self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn], own: Mapping[str, Any]
     ) -> None:
-        """Begin; `attribute_of` asks the program for an attribute of a handle's object, `own` are the tests' names."""
+        """Begin; `attribute_of` asks the program for an attribute of a handle's object, and `own` holds the tests' names."""
         self._attribute_of = attribute_of
         self._refuse = refuse
         self._own = own
@@ -195,7 +195,7 @@ def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:
 
 
 def number_of_exception(error: BaseException) -> int | None:
-    """The number of the handle of an exception of the program; None if it has none."""
+    """The number of the handle of an exception of the program; None without a handle."""
     number: int | None = error.__dict__.get(_NUMBER)
     return number
 

@@ -215,7 +215,7 @@ def _length(self: Handle) -> int:
 
 
 def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
-    """Iterate over an object: over exactly as many items as its `len` says, if it has one."""
+    """Iterate over an object; if it has a `len`, over exactly as many items as its `len` says."""
     length = _length_or_none(self) if hasattr(type(self), "__len__") else None
     items = ask(self, operation)
     if not isinstance(items, Handle):
@@ -266,7 +266,7 @@ class _Counted:
 
 
 def _contains(self: Handle, item: object) -> bool:
-    """Ask an object whose class has its own `__contains__`; without one, Python looks at each item."""
+    """Ask an object whose class defines `__contains__`; for any other object, Python looks at each item."""
     if not isinstance(item, Handle):
         _refuse(self, f"whether a {type(item).__name__} is in an object of the program")
     return bool(ask(self, "contains", item))

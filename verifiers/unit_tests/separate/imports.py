@@ -48,7 +48,7 @@ def check(sources: Iterable[str], given: Collection[str]) -> None:
         used |= set(filter(_OF_PYTEST.fullmatch, imported(source)))
         used |= names.free_names([source]) & {*_BUILTINS.split()}
         if packages.is_package("pandas"):
-            used |= imported(source) & {"query", "eval"}  # pandas runs their text
+            used |= imported(source) & {"query", "eval"}  # pandas runs text that these functions get
         if used:
             raise UnsupportedTestError(f"tests that use {', '.join(sorted(used))} are not supported")
         for name in sorted(_needed(source) - known):
@@ -73,7 +73,7 @@ def imported(source: str) -> frozenset[str]:
 
 @functools.lru_cache(64)
 def _needed(source: str) -> frozenset[str]:
-    """Top-level names of the modules that code imports, but not in a `try`."""
+    """Top-level names of the modules that code imports outside of a `try`."""
     tree = ast.parse(source)
     tried = {inner for node in ast.walk(tree) if isinstance(node, ast.Try) for inner in ast.walk(node)}
     nodes = [node for node in ast.walk(tree) if node not in tried]

@@ -115,7 +115,7 @@ class Judge:
             result = {"passed": True}
             if self.program.refusals > refusals:
                 # The test may have caught the refusal, which replaced the program's own answer.
-                text = "the test does with an object of the program what is not supported"
+                text = "the test uses an object of the program in an unsupported way"
                 result = {"passed": False, **finding(UnsupportedTestError(text))}
         self.report.write(**result, **fields)
         if not (result["passed"] or self._continues):

@@ -48,7 +48,7 @@ class Known:
         return number
 
     def receive(self, number: object, container: object) -> None:
-        """Take a container that the other side has numbered; ValueError if it could not have chosen this number."""
+        """Take a container that the other side has numbered; ValueError if that side could not have chosen this number."""
         if type(number) is not int or number < 0 or number % 2 == self._own or number in self._entries:
             raise ValueError(f"{number!r} can't be the number of a new container"[:100])
         self._set(number, container)

@@ -34,7 +34,7 @@ class Messages:
         self._opaque = opaque
         self._special = special
         self._open: list[tuple[list[int], list[int], list[Wire]]] = []
-        """Changed and released numbers of the messages that are being decoded; decoding one may send others."""
+        """Changed and released numbers of the messages that are being decoded; decoding one message may send another."""
         self.cuts_loop = False
         """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
 

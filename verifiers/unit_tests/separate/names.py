@@ -74,7 +74,7 @@ def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSe
 
 
 def _tested(tree: ast.Module, names: set[str]) -> set[str]:
-    """The names among `names` that a tree calls; builtins only if it calls no other, since it must test something."""
+    """The names among `names` that a tree calls; builtins only if it calls nothing else, since a tree must test something."""
     called = _innermost_calls(tree) & names
     return {name for name in called if not hasattr(builtins, name)} or called
 

@@ -96,7 +96,7 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _hides(cls: type, name: str) -> bool:
-    """Whether an attribute of an instance would hide one that its class needs; slots and fields with defaults are fine."""
+    """Whether an instance's attribute would hide an attribute that its class needs; slots and defaults of fields are fine."""
     owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     if owner is None or name in vars(owner).get("__annotations__", {}):
         return False

@@ -132,7 +132,7 @@ class Candidate:
             self._describes = False
 
     def _identity(self, error: BaseException) -> list[Wire]:
-        """An exception's class, and the number of its handle if its class may have methods."""
+        """An exception's class; and the number of the exception's handle, if the class may have methods."""
         described = describe_class(type(error), self._number_of)
         return [described, None if type(described) is str else self._number_of(error)]
 
@@ -168,7 +168,7 @@ class Candidate:
         return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
 
     def _content(self, encoder: Encoder, error: BaseException) -> Wire:
-        """The arguments and attributes of an exception; exceptions within it lose their attributes, which may hold others."""
+        """The arguments and attributes of an exception; inner exceptions lose their attributes, which may hold further ones."""
         if self._describes:
             args = args_of(error)
             told = args if all(type(arg) in _ATOMS for arg in args) else (message_of(error)[:MAX_TEXT],)
@@ -221,7 +221,7 @@ class Candidate:
                 self._send("callback", args, named, plain=[number])
             except NotPlainError as error:
                 raise UnsupportedUseError(
-                    f"a function of the tests is called with what can't be sent: {error}"
+                    f"a function of the tests is called with a value that can't be sent: {error}"
                 ) from None
             while (message := self._messages.receive())[0] not in ("result", "error"):
                 self._answer(message)
@@ -256,7 +256,7 @@ def _attributes(error: BaseException) -> dict[str, object]:
 
 
 def _defines(cls: type, name: str) -> bool:
-    """Whether a class has its own version of a special method, rather than that of `object`."""
+    """Whether a class has its own version of a special method, rather than the version of `object`."""
     found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     return found is not None and found is not vars(object).get(name)
 

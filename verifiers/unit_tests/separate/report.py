@@ -72,7 +72,7 @@ def _shortened(value: object) -> object:
 
 
 def as_programs(error: BaseException, description: Mapping[str, Any]) -> BaseException:
-    """Mark an exception as raised by the program, with its description; TypeError or KeyError if that is invalid."""
+    """Mark an exception as raised by the program, with its description; TypeError or KeyError for an invalid description."""
     numbers = {name: n if type(n := description.get(name)) is int else None for name in ("line", "errno")}
     texts = {name: str(description[name])[:MAX_TEXT] for name in ("type", "text")}
     file = description.get("file")

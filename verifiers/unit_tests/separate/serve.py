@@ -43,7 +43,7 @@ _RECURSION = 10_000
 
 
 def serve() -> NoReturn:
-    """Serve jobs. Each arrives as four descriptors: the pipes from and to the program, and the files of tests and report."""
+    """Serve jobs. A job arrives as four descriptors: the pipes from and to the program, and the files of tests and report."""
     gc.enable()
     sys.setrecursionlimit(_RECURSION)  # not only in the judge: the compiler uses it too, for nested code
     control = socket.socket(fileno=CONTROL)
@@ -73,7 +73,7 @@ def serve() -> NoReturn:
 def run_alone(replies: int, requests: int, tests: int, report: int) -> NoReturn:
     """Run a job whose tests may leave a trace, and end this process."""
     content = json.loads(read_all(tests))
-    os.close(tests)  # a test that opens a number from the program as a descriptor must not find them
+    os.close(tests)  # a test that opens a descriptor by a number from the program must not find the file of the tests
     channel, findings = Channel(replies, requests), Report(report, ends_process=True)
     judge = (TestFileJudge if content["kind"] == "functions" else Judge)(content, channel, findings)
     sys.modules["pytest"] = pytest_module()
@@ -102,16 +102,16 @@ def run_job(judge: Judge) -> None:
 
 
 def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
-    """Whether a process that has run a job's tests can run other tests as if it had never run the job's."""
+    """Whether a process that has run a job's tests can run other tests as if it had never run these."""
     if tests["kind"] == "calls":
-        return True  # they are data
+        return True  # calls and their values are data
     if tests["kind"] == "functions" or tests["files"] or packages.any_loaded():
         return False  # packages have state of their own, such as numpy.seterr
     try:
         harmless_prefix = leaves_no_trace(compile_prefix(tests["prefix"]))
         return harmless_prefix and all(map(leaves_no_trace, map(compile_tests, _code(tests))))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False  # the job then ends with the same error, which is reported
+        return False  # the job itself then ends with this error, and reports it
 
 
 def _code(tests: Mapping[str, Any]) -> Iterable[str]:

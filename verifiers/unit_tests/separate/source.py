@@ -33,7 +33,7 @@ class Program(source_files.Program):
     prefix: str = ""
     """Source that runs before the main file, in its namespace; an end that does not compile is left out."""
     entry_point: str = ""
-    """A name that the prefix only declares, or empty; the prefix's definition of it is dropped."""
+    """A name that the prefix only declares, or empty; the prefix's definition of this name is dropped."""
 
     def _prepare(self, module: types.ModuleType) -> None:
         source_files.Program._prepare(self, module)  # `super()` fails in a dataclass with slots

@@ -66,7 +66,7 @@ class TestFileJudge(Judge):
             self._skipped = True
 
     def module(self, name: str) -> bool:
-        """Whether a name by which the tests import a module is that of a module of the program."""
+        """Whether the name of a module that the tests import is the name of a module of the program."""
         if name in self._modules or not self._is_below(name):
             return name in self._modules
         try:
@@ -89,7 +89,7 @@ class TestFileJudge(Judge):
         return found[name]
 
     def starred(self, module: str) -> list[str]:
-        """The names that `import *` takes: those that the tests use and the program defines."""
+        """The names that `import *` takes: the names that the tests use and the program defines."""
         source = self._tests["test"]
         wanted = {name for name in names.free_names([source]) if not name.startswith("_")} - vars(builtins).keys()
         wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # tests judge by these functions
@@ -173,7 +173,7 @@ def _of_unittest(cls: Any) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _methods_of(cls: type) -> list[str]:
-    """The tests of a class, those of its bases first, in the order of their definition."""
+    """The tests of a class in the order of their definition, the tests of its bases first."""
     return list(dict.fromkeys(n for base in reversed(cls.__mro__) for n in vars(base) if n.startswith("test")))
 
 

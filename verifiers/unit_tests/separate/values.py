@@ -65,7 +65,7 @@ class Kind:
     make: Callable[[Wire], Any]
     """Makes an empty instance from the wire's head, which is the item before the content."""
     fill: Callable[[Any, list[Any]], object]
-    """Replaces the content of an instance by this content."""
+    """Replaces the content of an instance by the given content."""
     head: Callable[[Any], Wire] = lambda value: None
 
 
@@ -107,7 +107,7 @@ class Encoder:
         return [kind.tag, number, kind.head(value), *self.content(value, kind)]
 
     def deferred(self, value: object, kind: Kind) -> Wire:
-        """Encode a container as `container` does, but leave its content to `rest`, so that a chain of them does not nest."""
+        """Encode a container as `container` does, but leave its content to `rest`, so that chains of containers do not nest."""
         number = self._known.number_of(value)
         if number is not None:
             return ["r", number]

@@ -1,4 +1,4 @@
-"""Inspect a test file before any program exists: whether it is broken, and which tests are skipped or expected to fail."""
+"""Inspects a test file before any program exists: whether it is broken, and which tests are skipped or expected to fail."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT_OUT, FAILS, RAISES = "left out", "fails", "raises"
 
 
 class Inspector:
-    """A plugin of pytest that reports what is wrong with a test file, and what it expects of its tests."""
+    """A plugin of pytest that reports what is wrong with a test file, and which outcomes the file expects of its tests."""
 
     def __init__(self, report: Callable[[Mapping[str, object]], None], modules: list[str]) -> None:
         """Make an inspector; `modules` are the modules of the program and of the problem's files."""

@@ -1,4 +1,4 @@
-"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened before both."""
+"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened beforehand."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def prepare(packages: Mapping[str, Any]) -> None:
     _Reporter.pytest_runtest_makereport = importlib.import_module("pytest").hookimpl(wrapper=True)(_make_report)
     os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     _warm_up()
-    _configs.append(config.get_config([*_OPTIONS]))  # which reads the hooks
+    _configs.append(config.get_config([*_OPTIONS]))  # this reads the hooks
     for plugin in plugins:
         _show_fixtures_alone(plugin)
     _before.extend(functions())
@@ -86,7 +86,7 @@ def _warm_up() -> None:
 
 
 def _show_fixtures_alone(plugin: Any) -> None:
-    """Let `dir` of a plugin name only its fixtures: pytest looks through it for these, which takes a third of a session."""
+    """Let `dir` of a plugin name only fixtures: looking through all other names would take pytest a third of a session."""
     fixture = sys.modules["_pytest.fixtures"].FixtureFunctionDefinition
     names = [name for name, value in vars(plugin).items() if isinstance(value, fixture)]
     plugin.__dir__ = lambda: names
@@ -101,7 +101,7 @@ def _test(asked: Mapping[str, Any]) -> None:
     """Run pytest, and end the process."""
     close_answer()
     gc.enable()
-    builtins.open = io.open = _open  # the fork server has set another one, for programs that can't write files
+    builtins.open = io.open = _open  # the fork server has set another `open`, for programs that can't write files
     folder, own = asked["folder"], asked["own"]
     os.environ.update({"HOME": folder, "TMPDIR": folder, "PYTHONPATH": folder})
     sys.path.insert(0, folder)
