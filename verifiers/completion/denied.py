@@ -24,8 +24,11 @@ _ATTRIBUTED = re.compile(
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
 _NEGATED_BEFORE = re.compile(rf"{words.NEGATIONS.pattern}[\s$*_(\[\\]*$", re.IGNORECASE)
 _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.pattern}\W*[0-9]", re.IGNORECASE)
-_VALUE_REJECTED = re.compile(rf"\W*[0-9]\S*\s(?:which\s)?(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
-_REJECTED = re.compile(rf"[\s$*_)\\\],]*(?:which\s)?(?:{words.REJECTIONS.pattern})", re.IGNORECASE)
+_WHICH_IS_WRONG = (
+    r",?\s+which\s+(?:is|was|seems|looks|must\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|impossible|extraneous|invalid)\b"
+)
+_VALUE_REJECTED = re.compile(rf"\W*[0-9][^\s,]*(?:\s(?:{words.REJECTIONS.pattern})|{_WHICH_IS_WRONG})", re.IGNORECASE)
+_REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern}|{_WHICH_IS_WRONG})", re.IGNORECASE)
 _SUPPOSED = re.compile(
     rf"\W*(?:(?:and|but|so|now|well|or|note that|also)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE
 )

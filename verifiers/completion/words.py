@@ -266,10 +266,10 @@ RETRACTIONS = Cues(
     r"(i|we) (just )?(see|realized?|noticed?|think|believe) (that )?(i|we) ((have )?(made|forgot|missed|misread|overlooked|"
     r"miscalculated)|was wrong); (i|we) (just )?((have )?(made|found|see) (a|an|my|the) (\w+ )?(mistake|error)|forgot|missed|"
     "misread|overlooked|miscalculated); there (is|was|must be|seems to be) (a|an|some) (mistake|error); "
-    r"(that|this|it)( answer| result| value)? (is|was|'s|seems|looks|must be) (wrong|incorrect|mistaken|impossible|not right|"
-    "not correct|not possible); "
-    "(that|this|it)( answer| result| value)? (isn't|can't be|cannot be|doesn't seem|does not seem|doesn't look) (right|correct|"
-    "possible); (that|this|it|which) (doesn't|does not) work",
+    r"(that|this|it)( answer| result| value)? (is|was|'s|seems|looks|must be) (wrong|incorrect|mistaken|not right|"
+    "not correct); (that|this|it)( answer| result| value)? (isn't|can't be|cannot be|doesn't seem|does not seem|doesn't look) "
+    "(right|correct); "
+    "(that|this|it|which) (doesn't|does not) work",
     "The answer is 12. That is wrong. The answer is 42.",
 )
 TROUBLES = Cues(
