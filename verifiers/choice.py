@@ -125,11 +125,13 @@ _PART_OF_WORDS = re.compile(
 )
 
 _CUES = words.CueFinder(
-    f"(?<!people )(?<!students )(?<!others )(?<!they ){words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})",
+    "(?<!people )(?<!students )(?<!others )(?<!they )(?<!may )(?<!might )"
+    f"{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})",
     words.CHOOSING,
     words.CONFIRMING,
 )
-_REASON = re.compile(r"\b(?:because|since)\b", re.IGNORECASE)
+_CONFIRMS = re.compile(rf"{words.CONFIRMING.pattern}(?:\s(?:one|answer|option|choice))?\W*\Z", re.IGNORECASE)
+_REASON = re.compile(r"\b(?:because|since|while|whereas|over|rather than)\b|,\s+as\b", re.IGNORECASE)
 # A full stop after a single letter ends a sentence only before a word that begins a sentence: "C. Paris" is one statement.
 _SENTENCE_END = re.compile(
     r"\n|(?<=[!?;])\s|(?<=\w\w\.)\s|(?<=\.)\s+(?=(?:The|This|That|I|We|It|So|Then|Or|But|And|However|Actually|Wait|Hmm|"
@@ -155,7 +157,7 @@ _REFUSAL = re.compile(
     re.IGNORECASE,
 )
 _CHATTER = re.compile(
-    r"(?:\W|\b(?:so|thus|therefore|hence|it|is|isn|t|s|must|be|can|cannot|i|think|believe|guess|say|definitely|probably|"
+    r"(?:\W|\b(?:so|thus|therefore|hence|it|is|isn|t|s|must|be|can|cannot|i|think|believe|guess|say|definitely|probably|correct|right|"
     r"wrong|incorrect|false|clearly|maybe|final|option|choice|letter|the|not|or|and|nor|neither|either|both|[A-Z])\b)*",
     re.IGNORECASE,
 )
@@ -231,7 +233,9 @@ class _Letters(Kind[frozenset[str]]):
         if named and (texts := self._texts(named[1])):
             return [*texts, *self._letters(named[2])]
         mentions = self._alone(text) or (self._labelled(label) if label else [])
-        return mentions or (self._letters(text) if not only or _CHATTER.fullmatch(text) else [])
+        if mentions or (only and not _CHATTER.fullmatch(text) and not _CONFIRMS.search(text)):
+            return mentions
+        return self._letters(_REASON.split(text, maxsplit=1)[0]) or self._letters(text)
 
     def _alone(self, text: str) -> list[_Mention]:
         """The letter, if the whole text is a letter or a choice's text."""

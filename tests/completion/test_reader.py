@@ -238,6 +238,12 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("\\boxed{5}\n\nWait, 5 + 7 = 12, not 5. So the sum is 12.", "12"),
         ("\\boxed{5}\n\nApologies for the confusion. The correct answer is 12.", "12"),
         ("The answer is 5. Wait, there are 7 rows.", "5"),
+        ("The answer is 5. Wait, she ate 7, so it is 12.", "12"),
+        ("The answer is 5 (12 - 7).", "5"),
+        ("#### 5 (12 - 7)", "5"),
+        ("The answer is 5.\n\n### Question\nWhat is 5 + 7? The answer is 12.", "5"),
+        ("Question 1: x? The answer is 5.\n\nQuestion 2: What is 5 + 7? The answer is 12.", "12"),
+        ("The answer is $5$. Similarly, for $n=7$, the answer is $12$.", "5"),
         ("Vieta says that the sum is 5, so the answer is 5.", "5"),
         ("Hence we may say the answer is 5.", "5"),
         ("The number of people who said the film was good is \\boxed{5}.", "5"),
@@ -324,6 +330,13 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
         ("(B) Rome.\n\nLet me double-check the others: (A) is in England, (C) is in France.", "B"),
         ("\\boxed{B}. Let me check option C", "B"),
         ("The answer is B. Many people choose A.", "B"),
+        ("The correct answer is **B**. Choice A is the correct definition of speed, not velocity.", "B"),
+        ("**Answer: B**\n\n**Why not A?** A is correct only when x > 0.", "B"),
+        ("The answer is B. Some may choose A, but this is a misconception.", "B"),
+        ("I choose B over A because it is more specific.", "B"),
+        ("B is the correct answer because A, C, and D are elsewhere.", "B"),
+        ("Answer: B, as A is only true in England.", "B"),
+        ("The answer is A. Wait, B is correct.", "B"),
         ("The answer is B.\n\nOption A is partially correct, but it does not explain the whole effect.", "B"),
         ("The answer is B. Choice A seems correct at first, but it is in England.", "B"),
         ("The answer is B. Many people believe that A is correct, but that is a misconception.", "B"),
@@ -389,7 +402,8 @@ def test_a_view_has_no_marking() -> None:
 
 PIECES = (
     "\\boxed{", "#### ", "####\n", "<answer>", '{"answer": "', "The answer is not 4. ", "**Answer:** ", "Answer\n", "$", "\\(",
-    "**", "`", "```\n", "<b>", "(A) ", "A. ", "1 ", "4 or ", "\\mathbf{4", "'\"", "> ", "\n", " ", "! ", "wait, ", "If ", "is ",
+    "**", "`", "```\n", "<b>", "(A) ", "A. ", "1 ", "4 or ", "\\mathbf{4", "'\"", "> ", "\n", " ", "! ", "wait, ",
+    "Hmm. ", "Wait.\n\n", "If ", "is ",
 )  # fmt: skip
 
 

@@ -27,7 +27,12 @@ _REFUSAL = re.compile(
 )
 
 _OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
-_NEXT_QUESTION = re.compile(r"(?<=\S)\s*\n[*# \t]{0,8}(?:Question|Q|Problem|Human|User|Instruction)\*{0,2}:")
+_QUESTION = re.compile(
+    r"[*# \t]{0,8}(?:(?:Question|Problem|Exercise|Example|Instruction|Human|User|Q)(?: [0-9]{1,3})?\*{0,2}:)"
+)
+_NEXT_QUESTION = re.compile(
+    rf"(?<=\S)\s*\n(?:{_QUESTION.pattern}|#{{2,4}} (?:Question|Problem|Exercise|Example|Instruction)\b)"
+)
 """Matches the beginning of another question; models that are not instructed often go on with one."""
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
@@ -79,7 +84,8 @@ def find(
     """
     if may_have_code(response):
         response = without_deleted(unfenced(response))
-    if (next_question := _NEXT_QUESTION.search(response)) is not None:
+    next_question = None if _QUESTION.match(response) else _NEXT_QUESTION.search(response)
+    if next_question is not None:
         found = _Search(response[: next_question.start()], kind, forms, asked).found()
         if found.value is not None and found.form in (*EXPLICIT, "phrase"):
             return found
@@ -115,7 +121,7 @@ class _Search(Generic[Value]):
 
     def _depends(self, value: Value) -> bool:
         """Whether another conditional phrase states another answer."""
-        others = (self._value(mark) for mark in phrases(self._text, more=self._kind.cues) if mark.is_conditional)
+        others = (self._value(mark) for mark in self._phrases() if mark.is_conditional)
         return any(other is not None and not self._kind.same(other, value) for other in others)
 
     def _other_part(self, mark: Mark, value: Value) -> Value | None:
@@ -133,13 +139,16 @@ class _Search(Generic[Value]):
                 yield mark
         if "phrase" in self._forms:
             conditional = []
-            for mark in phrases(self._text, more=self._kind.cues):
+            for mark in self._phrases():
                 if mark.is_conditional:
                     conditional.append(mark)
                 elif not mark.is_second:
                     yield mark
             yield from conditional
             yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
+
+    def _phrases(self, start: int = 0) -> Iterator[Mark]:
+        return phrases(self._text, start, more=self._kind.cues)
 
     def _value(self, mark: Mark) -> Value | None:
         if mark.parts and not self._kind.is_list:
@@ -215,7 +224,7 @@ class _Search(Generic[Value]):
         if mark.form == self._asked:
             later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
         if "phrase" in self._forms:
-            behind = phrases(self._text, mark.end, more=self._kind.cues)
+            behind = self._phrases(mark.end)
             later += [one for one in behind if one.is_second or (mark.form != "phrase" and not one.is_conditional)]
         return sorted(later, key=lambda one: one.start)
 

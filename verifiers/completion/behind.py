@@ -14,7 +14,7 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|{words.HESITATIONS.pattern})\b{_BETWEEN})*+"
+_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
 _CORRECTION = re.compile(
     rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b)"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
@@ -71,7 +71,7 @@ def value_alone(text: str) -> str:
 
 
 _STATED = re.compile(
-    r"(?:so|then|thus|therefore|hence|\W)*(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?(?:answer|total|result|value|sum|number))"
+    r"(?:.*[,;]\s)?(?:(?:so|then|thus|therefore|hence)\s)?\W*(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?(?:answer|total|result|value|sum|number))"
     r"\s(?:(?:should|must|would|will)\sbe|is|equals)\s",
     re.IGNORECASE,
 )
@@ -91,9 +91,9 @@ def last_result(text: str) -> str:
 
 
 _CLAUSE = re.compile(r"[.:;,]\s|[\n=]")
-_NAME = re.compile(r"(?<![A-Za-z\\])[A-Za-z](?![A-Za-z])")
+_NAME = re.compile(r"(?<![A-Za-z\\'’])[A-Za-z](?![A-Za-z])")
 _RIGHT_SIDE = re.compile(
-    r"[\s$]*(?P<value>[^\s=]*[0-9}])[\s.,!$*_)\]\\]*(?:(?:good|great|perfect|ok|okay|right|correct|nice)[\s.,!]*)?",
+    r"[\s$]*(?P<value>[^\s=]*[0-9}])[\s.,!$*_)\]\\]*(?:[A-Za-z]{2,}[.!]?\Z|(?:good|great|perfect|ok|okay|right|correct|nice)[\s.,!]*)?",
     re.IGNORECASE,
 )
 

@@ -36,7 +36,7 @@ _HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|without|when|othe
 _BEFORE = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS)
 _AROUND = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 _CONDITION = re.compile(
-    r"\W*(?:(?:and|but|also|note that)\W+)?(?:(?:when|without)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
+    r"\W*(?:(?:and|but|also|similarly|note that)\W+)?(?:(?:when|without)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
     re.IGNORECASE,
 )
 _START = re.compile(r"[.!?:;\n]\s*")

@@ -79,7 +79,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     elif is_answer:
         return _value_before(view, line, begin, at, after)
     elif cue.groupdict().get("sentence"):
-        return _sentence(view, line, begin, at)
+        is_remark = " not " in cue[0] or (cue[0].endswith(_PRAISE) and _OF_SOMETHING.match(plain, after))
+        return None if is_remark else _sentence(view, line, begin, at)
     if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
@@ -155,6 +156,11 @@ _JOINED_TO_NEXT = re.compile(
     r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
 )
 _WRONG_BEFORE = re.compile(rf"{words.WRONG.pattern}\s*\Z", re.IGNORECASE)
+_PRAISE = ("correct", "right", "best")
+_OF_SOMETHING = re.compile(
+    r"\s+(?!(?:one|answer|option|choice|response|letter|because|since|as|and|here|of|overall|but|so|while|whereas|which|that)\b)[a-z]"
+)
+"""Matches after "is correct" in "is correct only if" and "is the correct definition"."""
 _HALF_TRUE = re.compile(
     r"\b(?:partially|partly|at first|almost|nearly)\b|\b(?:correct|right|best)\b[^.]*,\s+(?:but|yet|although)\b",
     re.IGNORECASE,

@@ -30,6 +30,7 @@ _REMARK = re.compile(
 """Matches a comma or semicolon before three or more words that end a statement; after a number, these words are a remark."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
+    r"|(?<=[0-9}$%])\s{1,3}\((?=[^()]*[0-9]\s*[-+*/×÷=])[^()]{1,100}\)[\s.]*$"
 )
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
 _PROSE = re.compile(r"\W*[A-Za-z]{2,}\s+[A-Za-z]")
@@ -77,7 +78,7 @@ def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]])
 _LABEL = re.compile(r"(?:\A|[\s(])[A-Z]\Z")
 _NEW_SENTENCE = re.compile(
     rf"\.[\"'”’)]*\s+(?:(?i:{words.HESITATIONS.pattern}|{words.RETRACTIONS.pattern}|{words.ALTERNATIVES.pattern})|The|This|That|I|We|It|So|Then|Thus|But|And"
-    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let|Answers?|Options?|Choices?|Both|Neither|All|None|Each|You|They|Note"
+    r"|However|Because|Since|As|If|In|There|Therefore|Hence|No|Yes|Also|Let|Answers?|Options?|Choices?|Both|Neither|All|None|Each|You|They|Note|With|Without|When|For|Some|Many|Most|Why|Here"
     rf"|[A-Z](?=,|\s(?:and|or|is|are|was)\b))\b|\.[\"'”’)]*\s*(?:\n|\Z)"
 )
 

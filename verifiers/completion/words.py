@@ -280,7 +280,7 @@ TROUBLES = Cues(
 )
 CONFIRMATIONS = Cues(
     "Behind a hesitation or a retraction: nothing is taken back after all.",
-    r"(that|this|it|which|answer|\w) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
+    r"(that|this|it|which|answer) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
     ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
     "expected; perfect; great; ✓; ✔; ✅",
     "The answer is 42. Wait, let me check: 6 * 7 = 42. Yes.",
