@@ -106,7 +106,7 @@ _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
 def _plain(value: object) -> object:
-    """Turn a value into JSON: scalars and lists stay as they are, anything else becomes an object that names its kind."""
+    """Turn a value into plain JSON. Scalars and lists stay unchanged; any other value becomes an object that names its type."""
     if isinstance(value, enum.Enum):
         return {"enum": [type(value).__qualname__, value.name]}
     if isinstance(value, int) and value.bit_length() > _LONG_BITS:  # too many digits for JSON, which is decimal

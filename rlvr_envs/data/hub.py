@@ -114,7 +114,7 @@ def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
 
 
 def _is_of_script(error: Exception) -> bool:
-    """Whether `load_dataset` refused to run a loading script: version 4 and later refuse, version 3 asks for trust."""
+    """Whether `load_dataset` refused to run a loading script. Version 4 and later always refuse; version 3 asks for trust."""
     return "Dataset scripts are no longer supported" in str(error) or "trust_remote_code" in str(error)
 
 

@@ -1,4 +1,4 @@
-"""Any data set of questions and answers: from the hub, from a local file or folder, from a list of problems, or built in."""
+"""Load any data set of questions and answers: from the hub, from local files, from a list of problems, or built in."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def load(
             * a `.jsonl`, `.parquet`, `.json` or `.csv` file with one split; its name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it, given by its path or by its name within `data_dir` or,
               without `data_dir`, within the folder that the environment variable `RLVR_DATA_DIR` names;
-            * any other name is loaded from the hub, by `datasets.load_dataset`. A name that ends in `@REVISION` selects this
-              branch, tag or commit.
+            * any other name: a data set on the hub, which `datasets.load_dataset` loads; a name that ends in `@REVISION`
+              selects this branch, tag or commit.
         split: The split to load.
         columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
             `"reference"` (anything that the verifier accepts), and optionally the `"id"` (a string or an integer; by default
@@ -86,7 +86,8 @@ def load(
             `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes the problem
             multiple choice, with the choices in the column `choices` or in another column that `columns` names.
         layout: `"verl"` for the columns of verl's training data, in which the column `data_source` decides which verifier
-        judges a row. verifiers: Further verifiers by `data_source` for `layout="verl"`, such as `{"my/proofs": "exact"}`; see
+            judges a row.
+        verifiers: Further verifiers by `data_source` for `layout="verl"`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
         data_dir: The folder in which to look for a data set's folder by its name. With `data_dir`, the hub is not used.
@@ -94,8 +95,7 @@ def load(
 
     Returns:
         A `ProblemDataset`, or `dataset` itself if it is already a data set. If only one verifier can read the references
-            (tests,
-        instructions, choices, or references of verl's layout), the data set names this verifier.
+        (tests, instructions, choices, or references of verl's layout), the data set names this verifier.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
