@@ -1,6 +1,8 @@
-"""Episodes as other ranks need them if each rank trains on its own episodes: everything but tokens and their log-probabilities.
+"""Rows of episodes, for runs in which each rank trains on its own episodes.
 
-A completion of 16 000 tokens takes 340 kB as a trajectory, and as a `Row` with one reward a few hundred bytes.
+Other ranks then need an episode's row: everything but its tokens and their log-probabilities.
+
+A completion of 16 000 tokens takes 340 kB as a trajectory, but only a few hundred bytes as a `Row` with one reward.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Row:
     length: int
     """Number of tokens l."""
     changes: NDArray[np.int64]
-    """Positions at which the policy mask changes; before the first position it counts as False."""
+    """Positions at which the policy mask changes. Before the first position, the mask is False."""
     rewarded: NDArray[np.int64]
     """Positions of rewards that are not 0."""
     rewards: NDArray[np.float64]
@@ -34,7 +36,7 @@ class Row:
 
 
 def row_of(trajectory: Trajectory) -> Row:
-    """The row of an episode; its text is kept only if the verifier broke, for the report."""
+    """Make the row of an episode. The text is kept only if the verifier broke, for the report."""
     fields = {
         field.name: getattr(trajectory, field.name)
         for field in dataclasses.fields(trajectory)
@@ -43,13 +45,13 @@ def row_of(trajectory: Trajectory) -> Row:
     if not trajectory.errored:
         fields["completion"] = ""
         fields["verdict"] = trajectory.verdict and dataclasses.replace(trajectory.verdict, token_scores=None)
-    rewarded = np.flatnonzero(trajectory.rewards)  # NaN, of a verifier that broke, is not 0 either
+    rewarded = np.flatnonzero(trajectory.rewards)  # NaN, after a verifier broke, counts as not 0
     changes = np.flatnonzero(np.diff(trajectory.policy_mask, prepend=False))
     return Row(fields, len(trajectory.tokens), changes, rewarded, trajectory.rewards[rewarded])
 
 
 def trajectory_of(row: Row) -> TrajectoryElsewhere:
-    """The episode of a row, with -1 for its tokens and NaN for their log-probabilities."""
+    """Make an episode from a row, with -1 for its tokens and NaN for their log-probabilities."""
     turns = np.zeros(row.length, dtype=np.int64)
     turns[row.changes] = 1
     rewards = np.zeros(row.length)

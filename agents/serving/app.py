@@ -130,7 +130,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, none of which is a `VERIFIER_ERROR`; otherwise the refusal."""
+        """One verdict for each completion, or the refusal if any is a `VERIFIER_ERROR` or there are too many completions."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)

@@ -1,4 +1,4 @@
-"""Checks shared by the configs of several agents."""
+"""Checks that the configs of several agents share."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def require_one_step(config: AgentConfig, reason: str) -> None:
     """Check that each batch is used for one optimiser step.
 
     Raises:
-        InvalidArgumentError: If there are several, or batches of older weights would be treated as batches of the current
-            weights.
+        InvalidArgumentError: If a batch is used for several steps, or samples of older weights would be treated as samples of
+            the current weights.
     """
     if config.epochs * config.minibatches > 1:
         raise InvalidArgumentError(
@@ -57,11 +57,11 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
 
     Args:
         settings: A dataclass.
-        names: The names of its fields without effect.
-        instead: What applies instead of them, for the message.
+        names: The names of the fields without effect.
+        instead: A sentence for the message on what applies instead.
 
     Raises:
-        InvalidArgumentError: If such a setting was changed; the message names it.
+        InvalidArgumentError: If a setting without effect was changed; the message names the setting.
     """
     defaults = {field.name: field.default for field in dataclasses.fields(settings)}
     for name in names:
@@ -72,14 +72,14 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
 
 
 NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
-"""Reason why agents whose loss is `policy_gradient` take one optimiser step per batch."""
+"""The reason why an agent whose loss is `policy_gradient` takes one optimiser step per batch."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:
     """Check that no setting changes the scores of the verifier.
 
     Raises:
-        InvalidArgumentError: If a setting does.
+        InvalidArgumentError: If a setting changes scores.
     """
     if config.truncation in (Truncation.FIXED_REWARD, Truncation.SOFT_OVERLONG):
         raise InvalidArgumentError(f"{reason}: truncation {config.truncation.value!r} would change scores")

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from verifiers import Above, check_types
 
 _LEARNING_RATES = {"head": 1e-3, "separate": 1e-5}
-"""Default learning rate of each kind of critic."""
+"""The default learning rate for each kind of critic."""
 
 
 @dataclass(frozen=True)
@@ -20,11 +20,11 @@ class CriticConfig:
     """
 
     critic: Literal["head", "separate"] = "head"
-    """Kind of critic: `"head"` is one linear layer on the policy's last hidden states, and its gradient also trains the
-    policy's layers; `"separate"` is a separate copy of the policy's model with such a layer."""
+    """Kind of critic. `"head"` is one linear layer on the policy's last hidden states, and its gradient also trains the
+    policy's layers. `"separate"` is a separate copy of the policy's model with such a layer."""
     critic_learning_rate: Annotated[float | None, Above(0)] = None
-    """Learning rate of the critic's own weights. None uses 1e-3 for a head, which is a single layer that starts at 0, and 1e-5
-    for a separate model, a usual rate for fine-tuning whole language models."""
+    """Learning rate of the critic's own weights. None uses 1e-3 for a head, a single layer that starts at 0, and 1e-5 for a
+    separate model, a usual rate for fine-tuning a whole language model."""
     value_coefficient: Annotated[float, Above(0)] = 0.5
     """Weight of the value loss relative to the policy loss."""
     value_clip: Annotated[float | None, Above(0)] = None

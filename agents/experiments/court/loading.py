@@ -1,4 +1,4 @@
-"""Loads estimators by name: `module:function`, `module:estimator`, or the name of an agent."""
+"""Load estimators by name: `module:function`, `module:estimator`, or the name of an agent."""
 
 from __future__ import annotations
 
@@ -17,11 +17,12 @@ def load(name: str) -> Estimator:
     """Load an estimator by its name.
 
     Args:
-        name: module:attribute of an `Estimator`, or of a function from a `Record` to a loss (a tensor of one number) or to
-            advantages (a tensor or NumPy array of one number for each episode or token); or an agent's name.
+        name: An agent's name, or the module:attribute of an `Estimator` or of a function. The function takes a `Record`, and
+            returns a loss (a tensor of one number) or advantages (a tensor or NumPy array of one number for each episode or
+            token).
 
     Raises:
-        UnknownNameError: If there is nothing of this name.
+        UnknownNameError: If there is no object or agent of this name.
         InvalidArgumentError: If the object of this name is not an estimator.
     """
     found = import_attribute(name, "estimator") if is_attribute_path(name) else name
@@ -38,7 +39,7 @@ def load(name: str) -> Estimator:
 
 
 def _of_function(function: Any, name: str) -> Estimator:
-    """Make an estimator from a function; the size of its result on one record shows whether it is a loss or advantages."""
+    """Make an estimator from a function. The size of its result on one record tells a loss from advantages."""
     tables = Tables(case(BASE, 2))
     result = function(tables.record((0, 1), tables.theta))
     title = name.partition(":")[2]
