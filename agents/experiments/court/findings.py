@@ -68,7 +68,10 @@ class Judgement:
         return [one for one in self.comparisons if one.case.name == name]
 
     def code(self) -> str:
-        """A program that shows every fault on its smallest case; empty if there is no fault, or no estimator to import."""
+        """A program that shows every fault on its smallest case.
+
+        Empty without a fault, or if the estimator can't be imported.
+        """
         shown = dict.fromkeys(finding.shown_by for finding in self.findings if finding.shown_by is not None)
         if not (shown and self.estimator.address):
             return ""
