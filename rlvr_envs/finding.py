@@ -80,9 +80,8 @@ def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
     if short in WITH_STATES:
         return find_environment(f"{short}State")
     raise InvalidArgumentError(
-        f"the environment {name!r} has tokens, which only a language model reads, and no numbered states for a table or a "
-        f"perceptron: choose one of {', '.join(WITH_STATES)}, or a "
-        "language model"
+        f"the environment {name!r} has tokens, which only a language model reads, but no numbered states for a table or a "
+        f"perceptron: choose one of {', '.join(WITH_STATES)}, or a language model"
     )
 
 

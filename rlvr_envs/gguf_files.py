@@ -1,7 +1,7 @@
 """GGUF files: the weights, the settings and the tokenizer of a model in one file.
 
-`transformers` reads such files with the package `gguf`, which takes seconds for a large vocabulary. This module reads from the
-file's first bytes what is needed before that.
+`transformers` reads such files with the package `gguf`, which takes seconds for a large vocabulary. This module reads facts
+that are needed earlier from the file's first bytes.
 """
 
 from __future__ import annotations

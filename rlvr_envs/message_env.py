@@ -62,8 +62,8 @@ class MessageEnv:
         rules = streams.rules
         if isinstance(streams.dataset, MixedDataset):
             raise InvalidArgumentError(
-                "episodes of messages follow the rules of one environment, and each part of a mixture has its own: play the "
-                f"parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
+                "episodes of messages follow the rules of one environment, but each part of a mixture has its own rules: play "
+                f"the parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
             )
         for name in _TOKEN_RULES:
             if getattr(rules, name) is not None:

@@ -91,7 +91,7 @@ class MixedDataset:
         name = problem.metadata.get(PART)
         if name not in self.parts:
             raise InvalidArgumentError(
-                f"problem {problem.id!r} is none of the mixture of {list(self.names)}: take it from the mixture's data set"
+                f"problem {problem.id!r} is not in the mixture of {list(self.names)}: take it from the mixture's data set"
             )
         return str(name)
 
@@ -323,8 +323,8 @@ def _check_parts(parts: Mapping[str, TokenStreams]) -> None:
     legal = first.rules.legal_actions
     if legal is not None and not isinstance(legal, FixedActions):
         raise InvalidArgumentError(
-            f"the legal tokens of {name} change within an episode, and those of a mixture are the same everywhere: leave the "
-            "part out, or its limits"
+            f"the legal tokens of {name} change within an episode, but the legal tokens of a mixture must be fixed: leave this "
+            "part out, or leave out its limits on tokens"
         )
     for other, part in others:
         if part.rules.tokenizer.fingerprint != first.rules.tokenizer.fingerprint:

@@ -28,7 +28,7 @@ def short_name(name: str) -> str:
 
 
 def plugged_in() -> dict[str, str]:
-    """The environments of installed packages: the target of each entry point of the group `"rlvr_envs.environments"`."""
+    """The environments of installed packages, as the target of each entry point of the group `"rlvr_envs.environments"`."""
     return {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 

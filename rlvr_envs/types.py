@@ -248,7 +248,7 @@ class Transition:
     """i64[b], the number of tokens that the environment appended after the consumed tokens. In a row with a new context, all
     tokens count."""
     new_context: NDArray[np.bool_]
-    """bool[b], whether each row's tokens start again with a new context (`Reply.context`)."""
+    """bool[b], True for each row whose tokens start again with a new context (`Reply.context`)."""
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: dict[int, Ended] = field(default_factory=dict)

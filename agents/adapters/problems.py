@@ -70,8 +70,8 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     problems = task.problems(split, **arguments)
     if answers_turns(task, problems):
         raise InvalidArgumentError(
-            f"an episode of {env} has several turns, with what the environment says in between, which are not played here: "
-            "choose an environment of one turn, or TRL or verl, whose trainers play them"
+            f"an episode of {env} has several turns with answers of the environment, which this adapter can't play: choose an "
+            "environment of one turn, or the adapters for TRL or verl, which play several turns"
         )
     prompt = task.prompt_for(problems, chat=chat)
     name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, rlvr_envs.ChatPrompt))

@@ -42,7 +42,7 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
         self._streams = _streams(env, split, arguments, self.tokenizer)
         rules = self._streams.rules
         if rules.legal_actions is not None:
-            raise InvalidArgumentError(f"{env} limits which tokens are legal, of which verl's engines know nothing")
+            raise InvalidArgumentError(f"{env} limits which tokens are legal, and verl's engines can't limit tokens")
         most = rules.max_new_tokens + rules.max_inserted_tokens
         for name, limit, needed in (
             ("data.max_response_length", self.rollout_config.response_length, most),

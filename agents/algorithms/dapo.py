@@ -29,8 +29,8 @@ class DAPOConfig(GRPOConfig):
 
     clip_high: float = 0.28
     max_rounds: Annotated[int, AtLeast(1)] = 4
-    """Maximum number of rounds of a step. A round draws `problems_per_step` problems, until the step has this number of
-    problems with different scores. 1 turns dynamic sampling off."""
+    """Maximum number of rounds of a step. A round draws `problems_per_step` problems; rounds are drawn until this number of
+    groups each contain different scores. 1 turns dynamic sampling off."""
 
 
 class DAPO(GRPO):
@@ -42,7 +42,7 @@ class DAPO(GRPO):
     def sample_batch(
         self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
     ) -> tuple[list[Trajectory], int]:
-        """Play rounds of problems until `problems_per_step` groups have different scores."""
+        """Play rounds of problems until `problems_per_step` groups each contain different scores."""
         if self.config.max_rounds == 1:
             return super().sample_batch(sampling, env, first_round)
         wanted = self.config.problems_per_step

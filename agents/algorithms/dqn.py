@@ -18,10 +18,10 @@ fixed while Q is fitted to them. Thanks to the buffer, transitions of one batch 
 A `transformers` model reads the prefix of tokens as the state, and an `MLPPolicy` reads the environment's vector. If the
 environment limits tokens, maxima are over the legal tokens.
 
-Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
-if acting and learning alternated; Adam replaces RMSprop; there are no stacked frames, and losing a life does not end an
-episode. A truncated episode ends with its last reward. With `truncation="bootstrap"`, for time limits that aren't part of the
-task, the value of the last state is added.
+Departures from the paper: whole episodes are played between updates, but the number of updates is one for every
+`tokens_per_update` tokens, as if acting and learning alternated. Adam replaces RMSprop. There are no stacked frames, and losing
+a life does not end an episode. A truncated episode ends with its last reward. With `truncation="bootstrap"`, for time limits
+that aren't part of the task, the value of the last state is added.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy
 
 @dataclass(frozen=True)
 class DQNConfig(AgentConfig):
-    """Settings of DQN. Those settings of `AgentConfig` that belong to policy gradients must keep their defaults."""
+    """Settings of DQN. Settings of `AgentConfig` for policy gradients must keep their defaults."""
 
     problems_per_step: int = 16
     group_size: int = 1

@@ -1,8 +1,8 @@
 """Dr. GRPO: GRPO done right (Liu et al. 2025, "Understanding R1-Zero-like training", arXiv:2503.20783, section 3.2).
 
 Two divisions bias the gradient of GRPO. Division by the completion's length favours long wrong answers, and division by the
-group's standard deviation weights problems by their difficulty. Dr. GRPO does neither: scores are only centred, and token
-losses are summed and divided by a constant length. Since the mean of the group includes the completion's own score, the
+group's standard deviation weights problems by their difficulty. Dr. GRPO does neither: scores are centred but not scaled, and
+token losses are summed and divided by a constant length. Since the mean of the group includes the completion's own score, the
 gradient is scaled by (group_size - 1) / group_size.
 
 Departures from the paper: its equation only sums over tokens. The division by a constant, `max_tokens`, follows the paper's

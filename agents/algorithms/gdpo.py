@@ -76,7 +76,7 @@ class GDPO(ClippedGroupAgent):
         # The order matters: a batch stores weights by index.
         if list(weights.items()) != list(self._weights.items()):
             raise InvalidArgumentError(
-                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier ones have "
+                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier problems have "
                 f"{self._weights}"
             )
 

@@ -78,7 +78,7 @@ class VinePPOConfig(AgentConfig):
         super().__post_init__()
         if self.needs_reference and self.kl_placement == "reward":
             raise InvalidArgumentError(
-                "VinePPO estimates values from the environment's rewards, which a KL term would not be part of: set "
+                "VinePPO estimates values from the environment's rewards, which would not include a KL term: set "
                 "kl_placement='loss'"
             )
 
@@ -93,8 +93,8 @@ class VinePPO(Agent):
         """Refuse an environment that can't begin an episode in the middle of another episode."""
         if not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
-                "vineppo samples several continuations from the middle of an episode, which only the environments of rlvr_envs "
-                "with tokens can begin from: choose one of these, or an agent with a critic, such as ppo"
+                "vineppo starts several continuations in the middle of an episode, which only the environments of rlvr_envs "
+                "with tokens allow: choose one of these, or an agent with a critic, such as ppo"
             )
 
     def sample_batch(

@@ -87,9 +87,9 @@ class AgentConfig:
     """Weight of the KL divergence at the end of the run (see `schedule_steps`); the weight changes linearly until then. None
     keeps the weight constant."""
     kl_estimator: Annotated[KLEstimator, UsedIf("has_kl_term", _NO_KL)] = KLEstimator.K3
-    """Estimator of the KL divergence from a sampled token. With r the ratio of the probabilities under reference and policy, it
-    is -log r (`k1`), (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), or `k3` weighted by the ratio of policy to sampler
-    (`k3-ratio`)."""
+    """Estimator of the KL divergence from a sampled token. r is the token's probability under the reference, divided by its
+    probability under the policy. The estimators are -log r (`k1`), (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), and `k3`
+    weighted by the ratio of policy to sampler (`k3-ratio`)."""
     kl_placement: Annotated[Literal["loss", "reward"], UsedIf("has_kl_term", _NO_KL)] = "loss"
     """Whether the KL estimate is a term of the loss or is subtracted from the reward of each token."""
     kl_target: Annotated[float | None, Above(0)] = None

@@ -67,7 +67,7 @@ def get_dialogue(
 def _plain(tokenizer: Tokenizer, tools: Sequence[ToolSchema], describe: DescribeTools) -> Dialogue:
     if describe == "template":
         raise InvalidArgumentError(
-            "describe_tools='template' needs a chat template that lists tools, which plain text has not: use "
+            "describe_tools='template' needs a chat template that lists tools, but this dialogue is plain text: use "
             "describe_tools='text'"
         )
     described = describe == "text" or (describe == "auto" and tokenizer.chat_template is not None)

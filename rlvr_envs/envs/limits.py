@@ -38,8 +38,8 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
         )
     if rules.max_new_tokens <= least:
         raise InvalidArgumentError(
-            f"max_new_tokens={rules.max_new_tokens} holds no call of a tool and an answer after it: {call} alone takes {least} "
-            f"tokens. Give more, or leave max_new_tokens out, which is at least {TOOL_TOKENS} with tools by default"
+            f"max_new_tokens={rules.max_new_tokens} holds no call of a tool with an answer after the call: {call} alone takes "
+            f"{least} tokens. Give more, or leave max_new_tokens out, which is at least {TOOL_TOKENS} with tools by default"
         )
     if isinstance(rules.legal_actions, FixedActions) and isinstance(rules.dialogue, PlainDialogue):
         legal = np.flatnonzero(rules.legal_actions.mask).tolist()
@@ -111,7 +111,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
         )
     if after >= rules.buffer_tokens:
         raise InvalidArgumentError(
-            f"drop_results_after={after} drops nothing, since so many tokens are never exceeded. "
+            f"drop_results_after={after} drops nothing, since there are never more tokens in view. "
             f"{_most_in_view(rules, after + 1)}, or lower drop_results_after"
         )
 

@@ -201,7 +201,7 @@ class BlackjackHandEnv(TaskEnv):
 
 
 class BlackjackHandStateEnv(StateEnv):
-    """`rlvr/BlackjackHand-v0` with numbered states: the observation stands for the player's hand and the dealer's card.
+    """`rlvr/BlackjackHand-v0` with numbers instead of tokens: each state is a player's hand with a dealer's card.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

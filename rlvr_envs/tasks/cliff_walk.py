@@ -118,7 +118,7 @@ class CliffWalkEnv(TaskEnv):
 
 
 class CliffWalkStateEnv(StateEnv):
-    """`rlvr/CliffWalk-v0` with numbered states: the observation stands for the cell.
+    """`rlvr/CliffWalk-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -44,11 +44,11 @@ class ConnectFourEnv(TaskEnv):
 
     ## Description
     The last number in each turn of the policy is its move: the number of a column that is not full. The policy's mark drops to
-    the lowest free cell of this column. The answer is the opponent's column. Any other move loses the game. The opponent moves
-    at random (`"random"`); or wins if it can win at once, otherwise blocks a win of the policy's next move, and otherwise moves
-    at random (`"greedy"`); or, on boards of at most 16 cells, plays optimally (`"optimal"`). The opponent's random choices
-    follow from the problem. Another policy or a person can play the other side, with `interaction=`. Problems are generated:
-    nothing is downloaded.
+    the lowest free cell of this column. The answer is the opponent's column. Any other move loses the game. The opponent
+    `"random"` moves at random. The opponent `"greedy"` wins if it can win at once, otherwise blocks the policy's next move if
+    this would win, and otherwise moves at random. The opponent `"optimal"`, for boards of at most 16 cells, plays optimally.
+    The opponent's random choices follow from the problem. Another policy or a person can play the other side, with
+    `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first move.

@@ -155,7 +155,7 @@ class ContextualBanditEnv(TaskEnv):
 
 
 class ContextualBanditStateEnv(StateEnv):
-    """`rlvr/ContextualBandit-v0` with numbered states: the observation stands for the context and the last pull.
+    """`rlvr/ContextualBandit-v0` with numbers instead of tokens: each state is a context with the last pull.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -127,7 +127,7 @@ class FrozenLakeEnv(TaskEnv):
 
 
 class FrozenLakeStateEnv(StateEnv):
-    """`rlvr/FrozenLake-v0` with numbered states: the observation stands for the cell.
+    """`rlvr/FrozenLake-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -162,7 +162,7 @@ class GridWorldEnv(TaskEnv):
 
 
 class GridWorldStateEnv(StateEnv):
-    """`rlvr/GridWorld-v0` with numbered states: the observation stands for the goal and the cell.
+    """`rlvr/GridWorld-v0` with numbers instead of tokens: each state is a goal with a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

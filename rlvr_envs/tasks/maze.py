@@ -149,7 +149,7 @@ class MazeEnv(TaskEnv):
 
 
 class MazeStateEnv(StateEnv):
-    """`rlvr/Maze-v0` with numbered states: the observation stands for the cell.
+    """`rlvr/Maze-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

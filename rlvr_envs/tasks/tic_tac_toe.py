@@ -36,11 +36,11 @@ class TicTacToeEnv(TaskEnv):
 
     ## Description
     The last number in each turn of the policy is its move: the number of a free cell, from 1 to 9, counted row by row. The
-    answer is the cell that the opponent takes. Any other move loses the game. The opponent moves at random (`"random"`); or
-    wins if it can win at once, otherwise blocks a win of the policy's next move, and otherwise moves at random (`"greedy"`); or
-    plays optimally (`"optimal"`), so that a draw is the policy's best result. The opponent's random choices follow from the
-    problem. Another policy or a person can play the other side, with `interaction=`. Problems are generated: nothing is
-    downloaded.
+    answer is the cell that the opponent takes. Any other move loses the game. The opponent `"random"` moves at random. The
+    opponent `"greedy"` wins if it can win at once, otherwise blocks the policy's next move if this would win, and otherwise
+    moves at random. The opponent `"optimal"` plays optimally, so that a draw is the policy's best result. The opponent's random
+    choices follow from the problem. Another policy or a person can play the other side, with `interaction=`. Problems are
+    generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first move.

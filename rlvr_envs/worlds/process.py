@@ -53,7 +53,7 @@ class Process:
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
             raise InvalidArgumentError(
-                f"expected the branches of {len(self.states)} states, got those of {len(self.branches)}"
+                f"expected the branches of {len(self.states)} states, got the branches of {len(self.branches)}"
             )
         for name, actions in zip(self.states, self.branches, strict=True):
             if actions and len(actions) != len(self.actions):
