@@ -196,7 +196,7 @@ def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
     """An optimal deterministic policy f64[s a] and its values, by policy iteration (section 4.3).
 
     The first policy always takes the first action. Each iteration evaluates the policy exactly and then improves it, until no
-    action is better. The resulting values equal those of `optimal_values`, which uses value iteration instead.
+    action is better. The resulting values equal the values from `optimal_values`, which uses value iteration instead.
 
     Args:
         mdp: The process.

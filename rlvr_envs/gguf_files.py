@@ -55,8 +55,8 @@ class GGUFHeader:
     def dtype(self) -> str:
         """The type in which the weights load: bfloat16 if some weights are quantised, otherwise their type in the file.
 
-        The rounding error of bfloat16 is small compared with that of a quantisation, and its range is that of float32. Most
-        models were trained in bfloat16 before they were quantised; such models may overflow in float16.
+        The rounding error of bfloat16 is small compared with the error of a quantisation, and bfloat16 has the range of
+        float32. Most models were trained in bfloat16 before they were quantised; such models may overflow in float16.
         """
         if not self.tensor_types <= _FLOATS.keys():
             return "bfloat16"

@@ -652,7 +652,7 @@ class TokenStreams:
         return [*(item.future for item in self._awaited), *(item.future for item in self._asked)]
 
     def _deliver(self, step: _Step) -> None:
-        """Append the answers that have arrived, add the verdicts that have arrived, and judge the episodes that have ended."""
+        """Append the answers and add the verdicts that have arrived so far, and judge the episodes that have ended."""
         for asked in [entry for entry in self._asked if entry.future.done()]:
             given = asked.future.result()  # if this raises, the row stays pending and nothing is lost
             # An answer may arrive in the transition that requests it.

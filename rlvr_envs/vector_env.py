@@ -60,8 +60,8 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Start episodes in all rows, or in the rows of a mask.
 
         Args:
-            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row, where row i behaves
-                as a `TokenEnv` that is reset with `seed[i]`, and None continues the row's generator.
+            seed: An int, from which a seed is spawned for each row; or a list with a seed for each row. With a list, row i
+                behaves like a `TokenEnv` that is reset with `seed[i]`; None continues the row's generator.
             options: `{"problems": i64[b]}` chooses problems by index; -1 draws a problem. `{"reset_mask": bool[b]}` resets only
                 the rows whose entry is True, ignoring the other rows' entries of `problems`, `states` and `seed`. `{"states":
                 [...]}` gives each row None or a captured state from which to continue, with the state's own problem.

@@ -218,7 +218,7 @@ def export(
         split: None for the environment's own default.
         limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, arguments of the
-            environment, such as `tools`. They are written into the script.
+            environment, such as `tools`. The arguments are written into the script.
 
     Returns:
         The script.

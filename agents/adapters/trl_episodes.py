@@ -72,8 +72,8 @@ def episodes(
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
-        tokenizer: The model's tokenizer, or the model's folder or Hugging Face name. Its tokens determine where long answers
-            are cut; None counts bytes.
+        tokenizer: The model's tokenizer, or the model's folder or Hugging Face name. The tokenizer's tokens determine where
+            long answers are cut; None counts bytes.
         **arguments: Arguments of the environment, such as `tools`.
 
     Raises:

@@ -93,7 +93,7 @@ def export(
         split: None for the environment's own default.
         limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, arguments of the
-            environment, such as `tools`. They are written into the second file.
+            environment, such as `tools`. The arguments are written into the second file.
 
     Returns:
         The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.
@@ -191,7 +191,7 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
 @functools.cache
 def _made(name: str, arguments: str) -> Verifier:
-    """The verifier. It is cached, so that each worker makes only one, since a verifier may hold processes."""
+    """The verifier. A verifier may hold processes, so it is cached and each worker makes only one."""
     return verifiers.make(name, **json.loads(arguments))
 
 

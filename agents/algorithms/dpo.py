@@ -1,9 +1,9 @@
 """DPO: Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, equation 7).
 
-The objective is the expected reward minus beta times the KL divergence from a reference policy. Its maximum is the policy pi(y)
-= pi_ref(y) exp(r(y) / beta) / Z. So beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the policy itself
-gives the likelihood of preferences under Bradley and Terry's model. DPO needs neither a reward model nor sampling. The
-reference is the policy at the start.
+The objective is the expected reward minus beta times the KL divergence from a reference policy. The policy pi(y) = pi_ref(y)
+exp(r(y) / beta) / Z maximises this objective. So beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the
+policy itself gives the likelihood of preferences under Bradley and Terry's model. DPO needs neither a reward model nor
+sampling. The reference is the policy at the start.
 
 Pairs come from a file (`pairs`), or are made online from the policy's own verified completions: in each group, the best and the
 worst completion, or all pairs with different scores (Guo et al. 2024, "Direct Language Model Alignment from Online AI

@@ -56,7 +56,7 @@ class RFTConfig(AgentConfig):
     """Lowest score of a kept completion."""
     threshold_end: Annotated[float | None, FINITE] = None
     """Lowest score of a kept completion at the end of the run (ReST; see `schedule_steps`). The threshold rises linearly; None
-    keeps it constant."""
+    keeps the threshold constant."""
     per_problem: Annotated[int | None, AtLeast(1)] = None
     """Maximum number of completions to keep of a group, in order; None keeps all."""
     unique: bool = False

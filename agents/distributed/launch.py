@@ -18,7 +18,7 @@ from agents.interrupts import Terminated
 from verifiers import RankError
 
 _SHUTDOWN_S = 20
-"""Seconds after the failure of a process, or after Ctrl-C, in which the other processes must end. Then they are killed."""
+"""Seconds that the other processes have to end, after a process failed or Ctrl-C was pressed, before they are killed."""
 _LOGGERS = ("torch.distributed.elastic", "torch.distributed.launcher")
 
 

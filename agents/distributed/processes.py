@@ -300,7 +300,7 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys of this start of the processes. It keeps them apart from the keys of an earlier start.
+    """The prefix of all keys in the store for this start of the processes, so that keys of an earlier start are never found.
 
     Each node counts restarts separately, so each start on several nodes needs a new store.
     """

@@ -114,7 +114,10 @@ class ShardedModule:
 
     @contextlib.contextmanager
     def gathered(self) -> Iterator[None]:
-        """A context in which every rank has all weights, and `run` exchanges nothing. All ranks must enter it together."""
+        """A context in which every rank has all weights, and `run` exchanges nothing.
+
+        All ranks must enter this context together.
+        """
         if self._gathered:
             yield
             return

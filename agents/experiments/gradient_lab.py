@@ -113,7 +113,7 @@ class GradientLab:
     """Every completion of one problem, with its probability, return and derivatives under a policy.
 
     Args:
-        policy: The policy whose gradients are computed. Its weights do not change.
+        policy: The policy whose gradients are computed. The policy's weights do not change.
         env: The environment; see `rollout`.
         problem: Index of the problem.
         horizon: Token budget of the problem.

@@ -69,7 +69,7 @@ def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list
     """The guide's score of each episode. All episodes answer the same problem, and have the same start.
 
     Raises:
-        InvalidArgumentError: If the guide is a verifier that broke on all episodes, such as a verifier that needs the reference
+        InvalidArgumentError: If the guide is a verifier and broke on all episodes, for example because it needs the reference
             answer.
     """
     if guide == "oracle":

@@ -152,7 +152,7 @@ class AgentConfig:
     """An agent's own defaults for `for_control`."""
 
     own_uses: ClassVar[frozenset[str]] = frozenset()
-    """Shared settings that an agent's own code reads. They have an effect whatever the other settings are."""
+    """Shared settings that an agent's own code reads. These settings have an effect whatever the other settings are."""
 
     learns_values: ClassVar[bool] = False
     """Whether the policy's own outputs are values, which can continue the return of a truncated episode without a critic."""

@@ -10,7 +10,7 @@ the action estimates θ_a. The choice is the action whose mean could still be th
 The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`). In an
 environment without features, each state has a separate feature, so that contexts share nothing.
 
-The paper has λ = 1. It breaks ties at random; here the first action is chosen.
+The paper has λ = 1. The paper breaks ties at random; here the first action is chosen.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ After an episode, the value of each action in the episode moves towards the retu
 
     G_t = r_(t+1) + γ G_(t+1),    Q(s_t, a_t) ← Q(s_t, a_t) + α (G_t - Q(s_t, a_t))
 
-The method does not bootstrap, so a wrong value affects no other value. It learns only when an episode is over. With
+The method does not bootstrap, so a wrong value affects no other value. The agent learns only when an episode is over. With
 `step_size=1` and `step_decay=1`, values are the means of all returns, as in the book. A constant step size forgets the returns
 of earlier policies.
 

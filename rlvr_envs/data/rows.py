@@ -11,7 +11,10 @@ from verifiers import DataError, Message, _integers
 
 
 class Stored(Protocol):
-    """The place in storage where a row is kept. It can be pickled, so that a problem made from the row can be pickled, too."""
+    """The place in storage where a row is kept.
+
+    This place can be pickled, so that a problem made from the row can be pickled, too.
+    """
 
     def read(self, columns: Sequence[str]) -> dict[str, object]:
         """Read these columns of the row again, if the row has them.

@@ -153,7 +153,7 @@ class Source:
         return (dataclasses.replace(row, index=index) for index, row in enumerate(itertools.chain.from_iterable(rows)))
 
 
-# Vector environments load the same data set many times. With these caches they share its problems.
+# Vector environments load the same data set many times. With these caches, all of them share the problems.
 @functools.lru_cache(maxsize=16)
 def _load_from_file(source: Source, split: str, path: Path, mtime_ns: int, size: int) -> ProblemDataset:
     return source._problems(local.iterate_rows(path), split, str(path))

@@ -17,7 +17,7 @@ def encode_literal(
 ) -> NDArray[np.int32]:
     """Encode text as tokens i32[l], so that no part of the text becomes a special token or one of the format's marks.
 
-    A text that contains the text of a special token or a mark is split after the first character of that text or mark. Its
+    A text that contains the text of a special token or a mark is split after the first character of that text or mark. The two
     parts are encoded separately, so that other tokens spell the same text. Any other text is encoded as usual.
 
     Args:

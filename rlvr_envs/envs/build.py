@@ -111,8 +111,8 @@ class Settings:
     max_context_tokens: int | None = None
     """Maximum number of tokens that the policy sees at once; by default, the maximum length of an episode."""
     summarize_after: int | None = None
-    """Number of tokens in view above which the policy must write a summary. It then continues with the problem and the summary
-    alone."""
+    """Number of tokens in view above which the policy must write a summary. The policy then continues with the problem and the
+    summary alone."""
     drop_results_after: int | None = None
     """Number of tokens in view above which the results of earlier tool calls are dropped from the dialogue."""
 

@@ -88,7 +88,7 @@ def check_pair(
 
     Raises:
         InvalidArgumentError: If the prompt asks for a form that another verifier reads, or if the verifier accepts none of the
-            first problems' gold answers in the form that the prompt asks for.
+            first problems' gold answers in this form.
     """
     name = _name_of(spec)
     kind = next((kind for kind in _OF_ONE_KIND if CHAT_PROMPTS[kind] == prompt.name), name)

@@ -260,7 +260,10 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         return self._space
 
     def _key(self, content: ContentT) -> object:
-        """Return the key that decides the split: plain data whose `repr` is equal for contents that ask the same question."""
+        """Return the key that decides the split.
+
+        A key is plain data; contents that ask the same question have keys with equal `repr`.
+        """
         return content
 
     @abc.abstractmethod

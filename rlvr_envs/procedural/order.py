@@ -39,8 +39,8 @@ class ScannedOrder:
 
     Args:
         space: Number of codes.
-        question: Returns a key of the question that a code asks, which is equal for equal questions; None if the code does not
-            belong to the split.
+        question: Returns the key of a code's question; None if the code does not belong to the split. Equal questions have
+            equal keys.
         key: Seed of the order.
         repeats: Whether several codes may ask the same question.
         assured: Number of indices that certainly have a code, so that these codes need not be counted.

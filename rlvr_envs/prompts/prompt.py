@@ -17,7 +17,7 @@ PLACEHOLDER = "{problem}"
 ANSWER = "{answer}"
 """The placeholder of the answer in `answer_format`. All other braces are literal."""
 _FORMATS = {r"\boxed": r"\boxed{{answer}}", "<answer>": "<answer>{answer}</answer>", "####": "#### {answer}"}
-"""The answer formats that a template may ask for, by the text that shows which format the template uses."""
+"""The answer formats that a template may ask for, by the text in the template that shows the format."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
 """A tokenizer's chat template, which turns messages into text up to the start of the assistant's next message."""

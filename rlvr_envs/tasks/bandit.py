@@ -84,7 +84,7 @@ class Bandit(ProcessDataset):
         seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit. It is the seed from which the means are drawn.
+        instance: Number of the bandit, which is the seed for drawing the means.
         means: The mean of each arm, given instead of `instance`.
         rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
             distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
@@ -216,8 +216,8 @@ class BanditEnv(TaskEnv):
     `tokenizer="char"`, `max_new_tokens=pulls`, which is also the minimum.
 
     Agents with a table (`rlvr train ucb1`, `q-learning`, ...) play `rlvr/BanditState-v0`, which has numbers instead of tokens.
-    It takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`, `size`), `split`,
-    and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
+    `rlvr/BanditState-v0` takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`,
+    `size`), `split`, and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = dataclasses.replace(process_task(Bandit), load=load_bandit)

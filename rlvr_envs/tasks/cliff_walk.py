@@ -107,7 +107,7 @@ class CliffWalkEnv(TaskEnv):
     `CORRECT` if the goal is reached.
 
     ## Episode End
-    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
+    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching the goal.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `rows` (4) and `columns` (12). Defaults: `split="train"`, `tokenizer="char"`,

@@ -33,7 +33,7 @@ class ContextualBandit(ProcessDataset):
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         bits: Number of bits d of a context, 1 to 8.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit. It is the seed from which the weights are drawn.
+        instance: Number of the bandit, which is the seed for drawing the weights.
         rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed rewards.
         noise: Standard deviation of normal rewards.
         pulls: Number of pulls in an episode, all in the same context, 1 to 100.
@@ -147,8 +147,9 @@ class ContextualBanditEnv(TaskEnv):
     `max_new_tokens=pulls`, which is also the minimum.
 
     Agents with a table (`rlvr train linucb`, `q-learning`, ...) play `rlvr/ContextualBanditState-v0`, which has numbers instead
-    of tokens. It takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`, `rewards`, `noise`, `seed`, `size`),
-    `split`, and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
+    of tokens. `rlvr/ContextualBanditState-v0` takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`,
+    `rewards`, `noise`, `seed`, `size`), `split`, and `max_steps` instead of `max_new_tokens`, but no argument of
+    `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = process_task(ContextualBandit)

@@ -86,7 +86,7 @@ class FrozenLakeEnv(TaskEnv):
 
     ## Description
     Walk from the start to the goal over ice: with probability `slip` = 2/3, a move leads to the left or the right of its
-    direction instead. The answer to a move is the cell that the move leads to. The transitions equal those in Gymnasium's
+    direction instead. The answer to a move is the cell that the move leads to. The transitions are the same as in Gymnasium's
     `FrozenLake-v1` with 4 x 4 cells. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
         +---+---+---+---+

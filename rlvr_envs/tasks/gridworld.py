@@ -151,7 +151,7 @@ class GridWorldEnv(TaskEnv):
     `step_reward=0`, only the move that reaches the goal has a reward, 1. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
-    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
+    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching the goal.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `n` (4; from 2 to 10) and `step_reward` (-0.01). Defaults: `split="train"`,

@@ -40,7 +40,7 @@ _LAYOUTS = (
 """The layouts of a prompt, each with the text between two instructions."""
 _CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 _CODES = 2**128
-"""Number of codes. It is much larger than the number of prompts, so that each choice is nearly uniform."""
+"""Number of codes, which is much larger than the number of prompts, so that each choice is nearly uniform."""
 
 
 @dataclass(frozen=True)

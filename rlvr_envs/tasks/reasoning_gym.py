@@ -68,7 +68,7 @@ class ReasoningGym(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """None, since the number is unknown. Several seeds may give the same question."""
+        """The number of different problems is unknown (None), since several seeds may give the same question."""
         return None
 
     def _problem_at(self, index: int) -> Problem:

@@ -23,10 +23,11 @@ def check_token_env(
 ) -> None:
     """Play random episodes in an environment, and check the properties that agents and rollouts rely on.
 
-    Gymnasium's own `check_env` checks other properties. It takes random actions, which some environments don't allow.
+    Gymnasium's own `check_env` checks other properties. `check_env` takes random actions, which some environments don't allow.
 
     Args:
-        make: A name as for `find_environment`, or a class or function that builds an environment. It is called several times.
+        make: A name as for `find_environment`, or a class or function that builds an environment. The class or function is
+            called several times.
         episodes: Number of episodes.
         seed: Seed of resets and actions.
         **arguments: Arguments of the environment.

@@ -78,7 +78,7 @@ class TextGameDataset(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """None, since the number is unknown. Several seeds may begin the same game."""
+        """The number of different problems is unknown (None), since several seeds may begin the same game."""
         return None
 
     def _problem_at(self, index: int) -> Problem:

@@ -159,7 +159,7 @@ def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
 
 
 def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
-    """The request to the program in the sandbox, which already knows `known` turns. With -1, it does not know the game."""
+    """The request to the program in the sandbox, which already knows `known` turns, or with -1 does not know the game."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
     new = said if known < 0 else turns[known:]
     begun = {

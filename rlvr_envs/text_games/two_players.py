@@ -70,7 +70,7 @@ class TextOpponent(Protocol):
 
 @dataclass(frozen=True)
 class RandomMoves:
-    """Makes a random move: draws many moves like those that the game shows, and takes the first legal move.
+    """Makes a random move. Many moves are drawn from the moves that the game shows, and the first legal move is made.
 
     The game decides which moves are legal, since the moves are tried on copies of the game. All draws follow from the problem's
     seed and the turns.

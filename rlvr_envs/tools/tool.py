@@ -77,9 +77,9 @@ def from_function(
     timeout_s: float = 10.0,
     max_characters: int = 4000,
 ) -> FunctionTool:
-    """Make a tool from a function. Its type hints define the arguments, and its docstring describes the purpose.
+    """Make a tool from a function. The function's type hints define the arguments, and its docstring describes the purpose.
 
-    The function must be pure, like any tool. It raises `ToolUseError` to report a wrong call to the policy.
+    The function must be pure, like any tool. To report a wrong call to the policy, the function raises `ToolUseError`.
 
     Raises:
         InvalidArgumentError: If a parameter has no type hint, has a type without a JSON schema, or is positional only.

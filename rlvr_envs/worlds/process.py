@@ -119,7 +119,7 @@ class Process:
 
 
 def uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
-    """Two numbers in (0, 1). They are a pure function of the arguments, which is the same on every machine."""
+    """Two numbers in (0, 1), as a pure function of the arguments. The numbers are the same on every machine."""
     digest = blake2b(f"{luck}:{step}:{action}".encode(), digest_size=16).digest()
     halves = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
     # The sum of 52 bits and one half is exact in float64, and the result is never 0 or 1.

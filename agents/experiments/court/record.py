@@ -23,8 +23,8 @@ Reduction = Literal["mean", "sum"]
 class Record:
     """A record of b episodes of up to l tokens, group by group. Each episode has one prompt token, and is right-padded with 0.
 
-    Index t of a tensor refers to token t itself or, for values, to the state before token t. Every number is a float64. Where
-    `mask` is False (the prompt, tokens of the environment, padding, and all tokens of an episode whose verifier broke),
+    Index t of a tensor refers to token t itself or, for values, to the state before token t. Every number is a float64. `mask`
+    is False for the prompt, tokens of the environment, padding, and all tokens of an episode whose verifier broke. There,
     log-probabilities and values are meaningless numbers, as from a model that computes whole rows.
     """
 

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _PADDING = (-1, (), False)
 _MOST_STATES = 64
-"""Number of rows to draw for every table. It does not depend on the number of states, so that cases that share a state have the
-same row for this state."""
+"""Number of rows to draw for every table. The number is the same for all cases, so that cases that share a state have the same
+row for this state."""
 
 
 class Tables:

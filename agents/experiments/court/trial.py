@@ -59,7 +59,7 @@ class Comparison:
     def scale(self) -> float:
         """Component of the expected gradient along the exact gradient, relative to the exact gradient's norm.
 
-        Without bias it is 1.
+        Without bias, this number is 1.
         """
         return float((self.expected * self.exact).sum()) / self.size**2
 
