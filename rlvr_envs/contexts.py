@@ -41,7 +41,7 @@ class SummaryRequest(Message):
 
 
 def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """Drop summaries and the requests for them from a dialogue, for a verifier that reads moves or calls."""
+    """Drop summaries and requests for summaries from a dialogue, for a verifier that reads moves or calls."""
     kept: list[Message] = []
     asked = False
     for message in dialogue:

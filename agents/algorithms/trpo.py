@@ -43,7 +43,7 @@ class TRPO(NPG):
     config: TRPOConfig
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Backtrack from the full step, and restore the old weights if no length is acceptable."""
+        """Backtrack from the full step. If no step length is acceptable, restore the old weights."""
         for tries in range(self.config.backtracks):
             learn.set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():

@@ -8,8 +8,8 @@ The method does not bootstrap, so a wrong value affects no other value. The agen
 `step_size=1` and `step_decay=1`, values are the means of all returns, as in the book. A constant step size forgets the returns
 of earlier policies.
 
-By default, each time that an action is taken in a state counts. With `first_visit`, only the first time in an episode counts,
-so that the returns of an action are independent.
+By default, every use of an action in a state counts. With `first_visit`, only the first use in an episode counts, so that the
+returns of an action are independent.
 
 An episode that reached its time limit did not end, so its return includes the value Σ_b π(b|s) Q(s, b) of the last state. Only
 here does the method bootstrap.
@@ -29,7 +29,7 @@ class MonteCarloConfig(ActionValueConfig):
     """Settings of Monte Carlo control."""
 
     first_visit: bool = False
-    """Whether only the first time that an action is taken in a state counts in an episode."""
+    """Whether only the first use of an action in a state counts in each episode."""
 
 
 class MonteCarlo(ActionValueAgent):

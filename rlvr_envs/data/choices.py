@@ -44,8 +44,8 @@ def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
     named = {letter for letter, choice in zip(letters, choices, strict=True) if value in (letter, choice)}
     if len(named) > 1:
         raise row.error(
-            f"column {column!r} should hold the name of one choice, got {value!r}, which is ambiguous: it is the letter or text "
-            "of two choices. Write the position (from 0) of the right choice"
+            f"column {column!r} should hold the name of one choice, got {value!r}, which is ambiguous: it is the letter or "
+            "text of two choices. Write the position (from 0) of the right choice"
         )
     if not named:
         raise row.error(

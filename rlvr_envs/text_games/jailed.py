@@ -329,7 +329,7 @@ class Table:
 
 
 def main() -> None:
-    """Answer requests until the input ends: the first begins a game, and any other continues it."""
+    """Answer requests until the input ends. The first request begins a game, and every later request continues the game."""
     replies, table = sys.stdout, None
     for line in sys.stdin:
         request = json.loads(line)

@@ -262,7 +262,7 @@ def _smallest(estimator: Estimator, shown: Comparison) -> Case:
 
 
 def _division_by_length(estimator: Estimator, one: Case) -> str:
-    """Describe a bias that comes from divisions by numbers of tokens, and vanishes if gradients are multiplied by them."""
+    """Describe a bias from divisions by numbers of tokens. It vanishes if gradients are multiplied by the same numbers."""
     loss = estimator.loss
     if loss is None:
         return ""
