@@ -1,6 +1,7 @@
-"""Environments: problems, tokenizers, prompts and token-level Gymnasium environments; nothing here imports torch.
+"""Environments: problems, tokenizers, prompts and token-level Gymnasium environments. This package never imports torch.
 
-Importing this package registers the ids `rlvr/...` with Gymnasium; the package's names load when they are first used.
+Importing this package registers the ids `rlvr/...` with Gymnasium. The objects that the package exports are imported when they
+are first used.
 """
 
 from __future__ import annotations

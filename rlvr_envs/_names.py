@@ -1,4 +1,7 @@
-"""Check that `verifiers` and `agents` are this distribution's: others on PyPI use these names, and pip overwrites silently."""
+"""Check that the packages `verifiers` and `agents` belong to this distribution.
+
+Other distributions on PyPI use the same package names, and pip overwrites files silently.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ DISTRIBUTION = "rlvr-envs"
 
 
 def require_own(package: str) -> None:
-    """Check that the top-level package of this name, if there is one, is this distribution's.
+    """Check that the top-level package of this name, if it exists, belongs to this distribution.
 
     The package's file is only read; none of its code is executed.
 

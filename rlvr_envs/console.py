@@ -1,6 +1,6 @@
 """The console command `rlvr`.
 
-The command starts here and not in `agents`, so that an `agents` package of another distribution is reported and not run.
+The command starts here and not in `agents`, so that an `agents` package of another distribution is reported instead of run.
 """
 
 from __future__ import annotations

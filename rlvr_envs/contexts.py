@@ -1,7 +1,8 @@
-"""Dialogues that outgrow what a model can read: the policy sums them up, or the results of earlier calls are dropped.
+"""Shorten dialogues that outgrow a model's context: by a summary from the policy, or without the results of earlier calls.
 
 `Summarize` and `DropResults` wrap the interaction that answers the policy. The interaction sees the whole dialogue, as if
-nothing had been left out. The settings `summarize_after=` and `drop_results_after=` of every environment build these wrappers.
+nothing had been left out. Every environment builds these wrappers from its settings `summarize_after=` and
+`drop_results_after=`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ Opening = Callable[[Problem], tuple[Message, ...]]
 
 
 def problem_messages(problem: Problem) -> tuple[Message, ...]:
-    """The problem itself as messages, for an environment whose prompts add nothing to the problem."""
+    """Return the problem itself as messages, for an environment whose prompts add nothing to the problem."""
     return (Message("user", problem.prompt),) if isinstance(problem.prompt, str) else problem.prompt
 
 
@@ -40,7 +41,7 @@ class SummaryRequest(Message):
 
 
 def without_summaries(dialogue: Sequence[Message]) -> tuple[Message, ...]:
-    """Drop summaries and the requests for them from a dialogue, for a verifier that reads moves or calls."""
+    """Drop summaries and requests for summaries from a dialogue, for a verifier that reads moves or calls."""
     kept: list[Message] = []
     asked = False
     for message in dialogue:
@@ -65,7 +66,7 @@ class Summarize:
     """
 
     interaction: Interaction
-    """Answers all other turns; it sees neither requests nor summaries."""
+    """Answers all turns except summaries; it sees neither summaries nor requests for summaries."""
     after_tokens: Annotated[int, AtLeast(1)]
     """Number of tokens in view above which a summary is requested."""
     request: str = REQUEST
@@ -75,7 +76,7 @@ class Summarize:
     opening: Opening = field(default=problem_messages, repr=False)
     """Makes the messages that show a problem to the policy; the problem's text ends with the summary."""
     asked: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
-    """Puts a problem in the form that the policy sees, such as in words; the summary is appended to this form."""
+    """Converts a problem to the form that the policy sees, to which the summary is appended."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -83,7 +84,7 @@ class Summarize:
             raise InvalidArgumentError("a summary needs a request, which tells the policy to write it; got ''")
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last turn, with a request for a summary if one is due, or begin anew if the turn is a summary."""
+        """Answer the last turn, and request a summary if one is due; after a summary, begin a new context."""
         if len(turns) > 1 and self._asks(turns[-2]):
             text = f"{self.heading}\n{turns[-1].text.strip()}"
             asked = self.asked(problem)
@@ -135,7 +136,7 @@ class DropResults:
         check_types(self)
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
-        """Answer the last turn, with a shortened dialogue as context if there are results to drop."""
+        """Answer the last turn; if there are results to drop, the shortened dialogue becomes the context."""
         reply = self.interaction(turns, problem)
         if reply is None or reply.ends or reply.context is not None or not reply.messages:
             return reply
@@ -164,7 +165,7 @@ def _is_result(message: Message) -> bool:
 
 
 def _extended(problem: Problem, text: str) -> str | tuple[Message, ...]:
-    """A problem's prompt with a text below it; in a chat, below the last user message or, if there is none, as a new one."""
+    """Append a text to a problem's prompt; in a chat, to the last user message, or as a new message if the chat has none."""
     if isinstance(problem.prompt, str):
         return f"{problem.prompt}\n\n{text}"
     users = [index for index, message in enumerate(problem.prompt) if message.role == "user"]

@@ -1,6 +1,6 @@
 r"""Exact values of finite Markov decision processes by dynamic programming, in float64.
 
-Notation and equations are those of Sutton & Barto 2018, chapters 3, 4 and 13. If `transition[s, a]` sums to less than 1, the
+The notation and the equations follow Sutton & Barto 2018, chapters 3, 4 and 13. If `transition[s, a]` sums to less than 1, the
 rest is the probability that the episode ends after this action, and an episode that has ended is worth 0. With r(s, a) the
 expected reward, p(s' | s, a) the probability of going on in s', and discount γ:
 
@@ -46,7 +46,8 @@ from verifiers import InvalidArgumentError
 Array = NDArray[np.float64]
 
 _TOLERANCE = 1e-12
-"""Tolerance relative to the largest value: action values that differ by less count as equal, and value iteration stops."""
+"""Tolerance relative to the largest value. Action values that differ by less count as equal; value iteration stops at smaller
+changes."""
 _MAX_SWEEPS = 100_000
 
 
@@ -82,7 +83,7 @@ class FiniteMDP:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """Values of states and actions, f64[s] and f64[s a]; with a horizon f64[k s] and f64[k s a]."""
+    """Values of states, f64[s], and of actions, f64[s a]; with a horizon, f64[k s] and f64[k s a]."""
 
     state: Array
     action: Array
@@ -153,7 +154,7 @@ def policy_values(mdp: FiniteMDP, policy: ArrayLike, *, gamma: float = 1.0, hori
 
     Raises:
         InvalidArgumentError: If the policy is invalid, or if the episode may never end and there is neither a horizon nor a
-            discount, so that there may be no value.
+            discount. There may be no value then.
     """
     _check_gamma(gamma)
     table = _policy_table(mdp, policy, horizon)
@@ -192,10 +193,10 @@ def optimal_values(mdp: FiniteMDP, *, gamma: float = 1.0, horizon: int | None = 
 
 
 def policy_iteration(mdp: FiniteMDP, *, gamma: float) -> tuple[Array, Values]:
-    """An optimal deterministic policy f64[s a] and its values, by policy iteration (section 4.3) from the first actions.
+    """An optimal deterministic policy f64[s a] and its values, by policy iteration (section 4.3).
 
-    It evaluates a policy exactly and then improves it, until no action is better. The resulting values equal those of
-    `optimal_values`, which uses value iteration instead.
+    The first policy always takes the first action. Each iteration evaluates the policy exactly and then improves it, until no
+    action is better. The resulting values equal the values from `optimal_values`, which uses value iteration instead.
 
     Args:
         mdp: The process.
@@ -251,7 +252,7 @@ def softmax_policy(logits: ArrayLike) -> Array:
 
 
 def optimal_returns(env: TokenEnv | TokenVectorEnv, *, gamma: float = 1.0) -> Array:
-    """The optimal expected return of each problem of an environment of worlds, within the environment's budget, f64[problems].
+    """The optimal expected returns f64[problems] of the problems of a grid-world environment, within the environment's budget.
 
     If problems have chance events of their own, the return is the mean over these events.
     """
@@ -275,7 +276,7 @@ def ucb1_bound(means: ArrayLike, pulls: int) -> float:
 
 
 def lai_robbins_slope(means: ArrayLike) -> float:
-    """The smallest slope against ln n that the expected regret of a consistent agent can have, given means f64[a] in (0, 1).
+    """The smallest slope of a consistent agent's expected regret against ln n, given the arms' means f64[a] in (0, 1).
 
     Σ_a Δ_a / KL(μ_a, μ_*) over the arms that are worse than the best by a gap Δ_a, for rewards 0 and 1 (Lai and Robbins 1985).
 
@@ -297,7 +298,7 @@ def _look_ahead(mdp: FiniteMDP, gamma: float, state: Array) -> Array:
 
 
 def _backward(mdp: FiniteMDP, gamma: float, horizon: int, state_value: Callable[[int, Array], Array]) -> Values:
-    """Values for 0 to h steps left; `state_value` gives a state's value from its action values with k steps left."""
+    """Values for 0 to h steps left; `state_value` computes the states' values from k, the steps left, and the action values."""
     state = np.zeros((horizon + 1, len(mdp.start)))
     action = np.zeros((horizon + 1, *mdp.reward.shape))
     for left in range(1, horizon + 1):
@@ -331,7 +332,10 @@ def _check_gamma(gamma: float) -> None:
 
 
 def _check_ends(stays: Array, gamma: float) -> None:
-    """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s]; any discount below 1 passes."""
+    """Check that a policy with p_π(s'|s) as f64[s s] ends the episode from every state.
+
+    With a discount below 1, any policy passes.
+    """
     ends = stays.sum(axis=1) < 1 - _TOLERANCE
     for _ in stays:
         ends |= (stays[:, ends] > 0).any(axis=1)

@@ -1,4 +1,4 @@
-"""Environments found by name: an id, or a name in a user's module or an installed package."""
+"""Find environments by name: an id, or a name in a user's module or in an installed package."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verifiers import InvalidArgumentError, import_attribute
 
 
 def find_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the environment of a name: a subclass of `TaskEnv`, or a function or class that makes a Gymnasium environment.
+    """Import the environment of a name.
 
     Args:
         name: An id, such as `rlvr/GSM8K-v0` or its short form `GSM8K`, or Gymnasium's CartPole-v1; `module:attribute`, where
@@ -61,7 +61,9 @@ def _make(env_id: str, **arguments: Any) -> gymnasium.Env[Any, Any]:
 
 
 def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
-    """Import the plain environment of a name; for a token environment such as `Maze`, its variant with numbered states.
+    """Import the plain environment of a name.
+
+    For the name of a token environment, such as `Maze`, import the variant with numbered states.
 
     Args:
         name: As for `find_environment`.
@@ -78,9 +80,8 @@ def state_environment(name: str) -> Callable[..., gymnasium.Env[Any, Any]]:
     if short in WITH_STATES:
         return find_environment(f"{short}State")
     raise InvalidArgumentError(
-        f"the environment {name!r} has tokens, which only a language model reads, and no numbered states for a table or a "
-        f"perceptron: choose one of {', '.join(WITH_STATES)}, or a "
-        "language model"
+        f"the environment {name!r} has tokens, which only a language model reads, but no numbered states for a table or a "
+        f"perceptron: choose one of {', '.join(WITH_STATES)}, or a language model"
     )
 
 

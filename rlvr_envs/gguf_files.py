@@ -1,7 +1,7 @@
 """GGUF files: the weights, the settings and the tokenizer of a model in one file.
 
-`transformers` reads such files with the package `gguf`, which takes seconds for a large vocabulary. Facts about a file that are
-needed earlier are read here, from the file's first bytes.
+`transformers` reads such files with the package `gguf`, which takes seconds for a large vocabulary. This module reads facts
+that are needed earlier from the file's first bytes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ SUFFIX = ".gguf"
 _PACKAGES = ("gguf", "accelerate")
 """The packages that `transformers` needs to read such a file; the extra `gguf` installs both."""
 _CONFIGS = ("config.json", "adapter_config.json")
-"""The folder of any model that is not a GGUF file has one of these files."""
+"""A model's folder has one of these files, unless the model is a GGUF file."""
 _VERSIONS = (2, 3)
 _NUMBERS = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
-"""The encodings of numbers, by the format's number for their type."""
+"""The `struct` codes of numeric types, by the format's number for the type."""
 _STRING, _ARRAY = 8, 9
 _FLOATS = {30: "bfloat16", 1: "float16", 0: "float32"}
-"""The types of tensors that are not quantised, by the format's number for the type; the type of most weights comes before the
-type of norms."""
+"""The types of tensors that are not quantised, by the format's number for the type. A file may have several of these types; the
+first in this order is the type of most weights, and later ones are the types of norms."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class GGUFHeader:
     settings: Mapping[str, Any]
     """The settings of the model and of its tokenizer; an array is replaced by its length."""
     tensor_types: frozenset[int]
-    """The types of the tensors, as the format's numbers."""
+    """The format's numbers for the types of the tensors."""
 
     @property
     def context(self) -> int | None:
-        """The number of tokens that the model reads at once; None if the file does not give it."""
+        """The length of the model's context in tokens; None if the file does not give it."""
         length = self.settings.get(f"{self.settings.get('general.architecture')}.context_length")
         return length if isinstance(length, int) else None
 
@@ -53,10 +53,10 @@ class GGUFHeader:
 
     @property
     def dtype(self) -> str:
-        """The type of the weights: their type in the file, or bfloat16 if some weights are quantised.
+        """The type in which the weights load: bfloat16 if some weights are quantised, otherwise their type in the file.
 
-        The rounding error of bfloat16 is small compared with that of a quantisation, and its range is that of float32. Most
-        models were trained in bfloat16 before they were quantised; such models may overflow in float16.
+        The rounding error of bfloat16 is small compared with the error of a quantisation, and bfloat16 has the range of
+        float32. Most models were trained in bfloat16 before they were quantised; such models may overflow in float16.
         """
         if not self.tensor_types <= _FLOATS.keys():
             return "bfloat16"
@@ -64,7 +64,7 @@ class GGUFHeader:
 
 
 def gguf_file(name: str | os.PathLike[str]) -> Path | None:
-    """The GGUF file of a name: the file itself, or the only one in a folder without config.json; None if there is none.
+    """The GGUF file of this path, or the only one in a folder without config.json. The result is None if there is no such file.
 
     Raises:
         InvalidArgumentError: If the folder holds several GGUF files.

@@ -1,8 +1,8 @@
 """`MessageEnv`: the episodes of an environment in messages, for models that answer in text and calls instead of tokens.
 
-Turns, answers, verdicts and rewards equal those of the same environment in tokens; both use the loop in `rlvr_envs.turns`. The
-policy's tokens are counted by its sampler, such as in the usage that a server reports. Messages of users and tools are counted,
-and cut, by the environment's tokenizer.
+Episodes in messages and in tokens have the same turns, answers, verdicts and rewards; both use the loop in `rlvr_envs.turns`.
+The sampler counts the policy's tokens, such as a server that reports its usage. Messages of users and tools are counted, and
+cut, by the environment's tokenizer.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ from rlvr_envs.types import TextCompletion, Turn
 from verifiers import Completion, InvalidArgumentError, Message, Problem, Verdict, dialogue_of
 
 Form = Literal["calls", "messages", "text"]
-"""The form of the exchange: messages with tools and calls in separate fields, messages of text alone, or one text to
-continue."""
+"""The form of the exchange: `calls` is messages with tools and calls in separate fields, `messages` is messages of text alone,
+and `text` is one text that the policy continues."""
 _TOKEN_RULES = ("legal_actions", "process_scorer")
 """Rules that need the tokens of an episode."""
 
@@ -62,8 +62,8 @@ class MessageEnv:
         rules = streams.rules
         if isinstance(streams.dataset, MixedDataset):
             raise InvalidArgumentError(
-                "episodes of messages follow the rules of one environment, and each part of a mixture has its own: play the "
-                f"parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
+                "episodes of messages follow the rules of one environment, but each part of a mixture has its own rules: play "
+                f"the parts {list(streams.dataset.names)} one by one, as rlvr eval --env does with several names"
             )
         for name in _TOKEN_RULES:
             if getattr(rules, name) is not None:
@@ -75,10 +75,10 @@ class MessageEnv:
         self.form = form
         self.rules = rules if form == "text" else _opened_by_messages(rules)
         self.dialogue = _dialogue(rules, form)
-        own = () if rules.dialogue is None else rules.dialogue.stop  # stops that end a turn with a call in text
+        own = () if rules.dialogue is None else rules.dialogue.stop  # the strings that end a turn after a call in text
         kept = [stop for stop in rules.stop if stop not in own]
         stops = kept if form == "calls" else [*kept, *self.dialogue.stop]
-        ends = stop_tokens(rules.tokenizer)  # a server stops at these by itself
+        ends = stop_tokens(rules.tokenizer)  # a server stops at these tokens by itself
         self.stop = tuple(dict.fromkeys(_stop_text(rules, stop) for stop in stops if stop not in ends))
         """The strings that end a turn."""
         self.tools: tuple[ToolSchema, ...] = tuple(rules.tools) if form == "calls" else ()
@@ -103,7 +103,7 @@ class MessageEnv:
 
 
 def _opened_by_messages(rules: Rules) -> Rules:
-    """Rules under which a new context begins with the messages of a problem, instead of the text of a prompt."""
+    """Change the rules so that a new context begins with a problem's messages instead of the text of a prompt."""
     kept_short, render = rules.interaction, rules.render_prompt
     if not isinstance(kept_short, Summarize | DropResults) or not isinstance(render, PromptRenderer):
         return rules
@@ -131,7 +131,10 @@ def _stop_text(rules: Rules, stop: str | int) -> str:
 
 
 class MessageEpisode:
-    """One episode of a `MessageEnv`: answer `prompt`, and pass the answer to `take`, until the episode is `over`."""
+    """One episode of a `MessageEnv`.
+
+    The caller answers `prompt` and passes the answer to `take`, until the episode is `over`.
+    """
 
     def __init__(self, env: MessageEnv, problem: Problem) -> None:
         self.env = env
@@ -177,14 +180,14 @@ class MessageEpisode:
 
     @property
     def completion(self) -> str:
-        """The text to be judged: the last turn, with the dialogue before it; without a last turn if the episode goes on."""
+        """The text to be judged: the dialogue and, if the episode is over, the last turn."""
         last = self._last or Message("assistant", "")
         if self.over or not self.turns:
             return judged_text(self.turns, last, self._closing)
         return Completion("", dialogue_of(judged_text(self.turns, last))[:-1])
 
     def take(self, said: TextCompletion) -> None:
-        """Take a turn of the policy and answer it, which may take time; then `prompt` asks for the next turn, if there is one.
+        """Take a turn of the policy and answer it. Afterwards `prompt` asks for the next turn, unless the episode is over.
 
         Raises:
             InvalidArgumentError: If the interaction's answer is neither a `Reply` nor None.
@@ -213,7 +216,7 @@ class MessageEpisode:
             parsed = dialogue.parse(tokenizer.encode(said.text))
         stopped_by = said.stopped_by
         if self.env.form != "calls" and (parsed.calls or parsed.errors) and not stopped_by:
-            # Servers do not say at which stop string they stopped; a call ends with the dialogue's own.
+            # Servers do not report which stop string ended a turn; a turn with a call ends with the dialogue's own stop string.
             stopped_by = next((stop for stop in map(str, dialogue.stop)), "")
         tokens = tokenizer.encode(said.text + stopped_by)
         return MessageTurn(

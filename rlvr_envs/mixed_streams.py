@@ -1,7 +1,7 @@
-"""`MixedStreams`: streams of a mixture of several environments, its parts; each stream plays one part's episode at a time.
+"""`MixedStreams`: the streams of a mixture of several environments, called parts.
 
-A row plays in its part's own streams, and all parts share the token buffers. So an episode is the same as in the part alone,
-and a buffer has the length of the longest part's buffer.
+Each stream plays an episode of one part at a time. A row plays in the streams of its part, so an episode is the same as in the
+part alone. All parts share the token buffers, which have the length of the longest part's buffer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MixBy = Literal["problems", "tokens", "levels"]
 """Unit of a mixture's weights when an agent trains: the problems that are drawn, or the tokens that the policy samples. With
 `levels`, the parts are levels of one task in order of difficulty, and training begins with the first level."""
 PART = "environment"
-"""Key under which the metadata of a mixture's problems holds the name of the part."""
+"""Key of the part's name in the metadata of a mixture's problems."""
 
 
 class MixedDataset:
@@ -91,13 +91,13 @@ class MixedDataset:
         name = problem.metadata.get(PART)
         if name not in self.parts:
             raise InvalidArgumentError(
-                f"problem {problem.id!r} is none of the mixture of {list(self.names)}: take it from the mixture's data set"
+                f"problem {problem.id!r} is not in the mixture of {list(self.names)}: take it from the mixture's data set"
             )
         return str(name)
 
 
 class _ByPart:
-    """Rules of a mixture as functions of a problem; they apply the rules of the problem's part."""
+    """Rules of a mixture as functions of a problem; each function applies the rule of the problem's part."""
 
     def __init__(self, data: MixedDataset, rules: Mapping[str, Rules]) -> None:
         self._data, self._rules = data, rules
@@ -139,7 +139,7 @@ class _Interactions(_ByPart):
 
 
 class MixedStreams(TokenStreams):
-    """Streams of a mixture of several environments, its parts; each stream plays one part's episode at a time.
+    """The streams of a mixture of several environments, called parts. Each stream plays an episode of one part at a time.
 
     Args:
         parts: The streams of each part, the same number for every part; the mixture owns them from now on.
@@ -247,7 +247,7 @@ class MixedStreams(TokenStreams):
         ]
         with contextlib.ExitStack() as undone:
             if any(part._may_raise for part in self.parts):
-                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all parts share its buffer
+                widest = max(self.parts, key=lambda part: part.buffer_tokens)  # all parts share the widest buffer
                 for part in self.parts:
                     undone.enter_context(part._undone_on_error(shared=part is widest))
             for part, step in zip(self.parts, steps, strict=True):
@@ -323,8 +323,8 @@ def _check_parts(parts: Mapping[str, TokenStreams]) -> None:
     legal = first.rules.legal_actions
     if legal is not None and not isinstance(legal, FixedActions):
         raise InvalidArgumentError(
-            f"the legal tokens of {name} change within an episode, and those of a mixture are the same everywhere: leave the "
-            "part out, or its limits"
+            f"the legal tokens of {name} change within an episode, but the legal tokens of a mixture must be fixed: leave this "
+            "part out, or leave out its limits on tokens"
         )
     for other, part in others:
         if part.rules.tokenizer.fingerprint != first.rules.tokenizer.fingerprint:

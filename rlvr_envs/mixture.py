@@ -1,4 +1,4 @@
-"""Several environments as one: each problem keeps its own prompt, verifier, limits and turns.
+"""Combine several environments into one; each problem keeps the prompt, verifier, limits and turns of its own environment.
 
 ```
 mixed = rlvr_envs.mix({"GSM8K": gsm8k, "MBPP": mbpp, "GuessNumber": guess}, weights=(3, 1, 1))
@@ -21,13 +21,13 @@ _Env = TypeVar("_Env", TokenEnv, TokenVectorEnv)
 
 
 def mix(parts: Mapping[str, _Env], weights: Sequence[float] | None = None, *, by: MixBy = "problems") -> _Env:
-    """Combine several environments into one, which owns them from now on.
+    """Combine several environments into one mixture; from then on, the mixture owns the environments.
 
     Args:
-        parts: The environments, by their names in ids, metrics and reports; all are `TokenEnv`, or all are `TokenVectorEnv`
-            with the same `num_envs`.
+        parts: The environments, by their names in ids, metrics and reports. Either all are `TokenEnv`, or all are
+            `TokenVectorEnv` with the same `num_envs`.
         weights: The weight of each environment; equal weights by default.
-        by: The unit of the weights; see `MixBy`. Problems that `reset` draws itself always follow the weights.
+        by: The unit of the weights; see `MixBy`. Problems drawn by `reset` always follow the weights.
 
     Raises:
         InvalidArgumentError: If the environments can't be mixed because their tokenizers, action spaces or numbers of rows
@@ -76,7 +76,7 @@ class MixtureEnv(TaskEnv):
     parts: ClassVar[Mapping[str, type[TaskEnv]]]
     own: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     """Arguments that define a part, such as a level of a task."""
-    task = _NoTask()  # so that code that needs a single task reports it
+    task = _NoTask()  # so that code that needs a single task raises an error
 
     def __init__(self, *, render_mode: str | None = None, **options: Any) -> None:
         made = self._mixed(options, lambda cls, own: cls(render_mode=render_mode, **own))

@@ -1,4 +1,7 @@
-"""Code with feedback: a program that fails a public test is answered with the failure; all tests score the last program."""
+"""Code with feedback: the answer to a program that fails a public test describes the failure.
+
+All tests score the last program.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +30,8 @@ class ProgramFeedback:
 
     The verifier then judges the last program by all tests of the problem. Only the public tests are run for an answer, so that
     the answer can't depend on other tests. The first `public` asserts, calls or inputs of a problem are public; for a test
-    function as in HumanEval, the examples in the prompt's docstring are (`>>> add(2, 3)`, with the value below). If there are
-    no public tests, as for test files, the first turn ends the episode.
+    function as in HumanEval, the examples in the prompt's docstring are public (`>>> add(2, 3)`, with the value below). If
+    there are no public tests, as for test files, the first turn ends the episode.
 
     Args:
         public: Number of public tests of a problem, at least 1.
@@ -53,7 +56,7 @@ class ProgramFeedback:
         tests = public_tests(problem, self._public)
         if tests is None:
             return None
-        # The rest of the problem is not passed on, so that it can't leak into the answer.
+        # The verifier gets nothing else of the problem, so that nothing else can leak into the answer.
         verdict = self._verifier(turns[-1].text, Problem(problem.id, "", tests))
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             raise VerifierFailureError(f"the public tests of {problem.id!r} can't be run: {dict(verdict.detail)}")
@@ -125,7 +128,7 @@ def _examples(prefix: str) -> Iterator[str]:
 
 
 def _explained(tests: Tests, detail: Mapping[str, Any]) -> str:
-    """The failure in words for the policy."""
+    """Describe the failure to the policy in words."""
     failure = detail["failure"]
     if failure == "no_program":
         return "There is no program in the answer: write it in a block that begins with ```python."

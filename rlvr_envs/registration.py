@@ -1,4 +1,4 @@
-"""The environments' ids in Gymnasium, their short names and other names; this module loads no environment."""
+"""The environments' ids in Gymnasium, with short names and other names. This module loads no environment."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ STATE_ENVIRONMENTS = {f"rlvr/{name}State-v0": f"rlvr_envs.tasks.{MADE[name]}:{na
 
 
 def short_name(name: str) -> str:
-    """The name of an environment in metrics and reports: `GSM8K` for `rlvr/GSM8K-v0`."""
+    """The name of an environment in metrics and reports, such as `GSM8K` for `rlvr/GSM8K-v0`."""
     return name.rpartition("/")[2].rpartition(":")[2].removesuffix("-v0")
 
 
 def plugged_in() -> dict[str, str]:
-    """The environments of installed packages: the target of each entry point of the group `"rlvr_envs.environments"`."""
+    """The environments of installed packages, as the target of each entry point of the group `"rlvr_envs.environments"`."""
     return {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
 
 
@@ -79,6 +79,7 @@ def environment_id(name: str) -> str:
     if name in points or is_attribute_path(name) or name in gymnasium.registry:
         return name
     others = difflib.get_close_matches(name, gymnasium.registry, cutoff=0.8)
-    # Names are compared in the form that was typed, so that "rlvr/" and "-v0" don't decide which name is the nearest.
+    # Compare names with or without "rlvr/" and "-v0", as the user typed them: these parts must not decide which name is
+    # nearest.
     known = own if "/" in name else [short.removeprefix("rlvr/").removesuffix("-v0") for short in own]
     raise unknown_name("environment", name, [*known, *points, *others])

@@ -24,13 +24,13 @@ class Rules:
 
     Raises:
         InvalidArgumentError: If a limit is not positive, a stop is neither text nor a token of the vocabulary, a fixed mask of
-            legal tokens is of another vocabulary, or a function does not accept the arguments that it will get.
+            legal tokens has the wrong length, or a function does not accept the arguments that the environment passes.
     """
 
     tokenizer: Tokenizer
     render_prompt: Callable[[Problem], str]
-    """Turns a problem into the text of its prompt. If it has a method `parts`, as `PromptRenderer` has, this returns the text
-    in parts."""
+    """Turns a problem into the text of its prompt. An object with a method `parts`, such as a `PromptRenderer`, also returns
+    the text in parts."""
     max_prompt_tokens: Annotated[int, AtLeast(1)]
     max_new_tokens: Annotated[int, AtLeast(1)]
     """Maximum number of the policy's own tokens, over all turns."""
@@ -38,38 +38,37 @@ class Rules:
     stop: Sequence[str | int] = ()
     """Stop strings and further stop tokens; the tokenizer's own stop tokens (`rlvr_envs.stop_tokens`) always stop."""
     end_token: int | None = None
-    """The token that ends a turn given as text; None for the tokenizer's end token. In a chat it is the token with which the
-    chat template ends a turn (`rlvr_envs.turn_end`)."""
+    """The token that ends a turn given as text; None for the tokenizer's end token. In a chat, the chat template ends a turn
+    with this token (`rlvr_envs.turn_end`)."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
     """Ends the episode, not only the turn, as soon as the condition holds."""
     interaction: Interaction | None = None
     max_inserted_tokens: Annotated[int, AtLeast(0)] = 0
-    """Maximum number of tokens that the interaction may append over a whole episode. A longer reply is cut, with a mark; the
-    episode is truncated if not even the cut reply fits."""
+    """Maximum number of tokens that the interaction may append over a whole episode. A longer reply is cut, and a mark shows
+    the cut. The episode is truncated if not even the cut reply fits."""
     max_turns: Annotated[int | None, AtLeast(1)] = None
     """Number of the policy's turns after which an episode that would go on is truncated; None if unlimited."""
     max_context_tokens: Annotated[int | None, AtLeast(1)] = None
-    """Maximum number of tokens that the policy has in view, which is the length of its observation. A turn that fills the view
-    is truncated, unless the interaction has begun a new context (`Reply.context`) before. An answer is cut so that the policy's
-    next turn has room for `turn_tokens` or, by default, for a quarter of the context, but at most for half of the remaining
-    context. None allows as many tokens as an episode may have."""
+    """Maximum number of tokens in the policy's view, which is its observation; None for the longest possible episode. A turn
+    that fills the view is truncated, unless the interaction begins a new context (`Reply.context`) first. An answer is cut so
+    that the policy's next turn has room for `turn_tokens` or, by default, for a quarter of the context, but at most for half of
+    the remaining context."""
     turn_tokens: Annotated[int | None, AtLeast(1)] = None
     """Number of the policy's tokens after which a turn ends without a stop and is answered; None if unlimited."""
     dialogue: Dialogue | None = None
     """How replies become tokens, and how tool calls are read; by default, in plain text."""
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
-    """Returns the messages with which the dialogue opens, if the dialogue encodes the prompt, as a dialogue that lists tools
-    does."""
+    """Returns the opening messages of a dialogue that encodes the prompt itself, such as a dialogue that lists tools."""
     tools: Sequence[ToolSchema] = ()
-    """The tools that the policy may call, in the form in which servers receive them; the interaction performs the calls."""
+    """The tools that the policy may call, in the form that servers expect. The interaction performs the calls."""
     interaction_workers: Annotated[int, AtLeast(1)] = 32
     """Number of threads that answer rows at the same time."""
     verification: Verification = "sync"
     verification_workers: Annotated[int, AtLeast(1)] = 16
     """Number of threads for deferred verdicts; the verifier must allow this number of concurrent calls. A verifier with
-    `verify_batch` gets all episodes of a transition in one call, any other verifier gets each episode in a separate call."""
+    `verify_batch` gets all episodes of a transition in one call. Any other verifier gets each episode in a separate call."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -108,7 +107,10 @@ class Rules:
         return self.tokenizer.eos_token if self.end_token is None else self.end_token
 
     def _token_of(self, stop: str | int) -> int | None:
-        """The token that a stop names: the stop itself, or a written-out special token, whose bytes never appear in a turn."""
+        """The token that a stop names: the stop itself, or the special token that it spells out.
+
+        None for other text. Special tokens need this, since their bytes never appear in a turn.
+        """
         return self.tokenizer.special_tokens.get(stop) if isinstance(stop, str) else stop
 
     def stop_strings(self) -> StopStrings | None:

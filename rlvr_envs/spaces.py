@@ -13,7 +13,7 @@ from rlvr_envs.types import FixedActions
 
 
 class LegalTokens(spaces.Discrete):
-    """`Discrete(vocab_size)` with only the legal tokens as elements, so that a random agent draws no illegal token.
+    """A `Discrete(vocab_size)` whose elements are only the legal tokens, so that a random agent draws no illegal token.
 
     Args:
         mask: The legal tokens i8[vocab_size].
@@ -86,7 +86,7 @@ class AnyText(spaces.Space[str]):
 
 
 def action_space(streams: TokenStreams) -> spaces.Discrete[np.int64]:
-    """The action space of one stream: the legal tokens if these are fixed, else all tokens."""
+    """The action space of one stream: the legal tokens if they never change, otherwise all tokens."""
     legal = streams.rules.legal_actions
     return LegalTokens(legal.mask) if isinstance(legal, FixedActions) else spaces.Discrete(streams.vocab_size)
 

@@ -15,7 +15,7 @@ _UNSEEN = -1
 class StopStrings:
     """An automaton over bytes (Aho and Corasick 1975) that reads whole tokens.
 
-    The transitions of a token from all states are computed once, when it first appears.
+    The first time a token appears, its transitions from all states are computed and kept.
 
     Args:
         strings: The stop strings; none of them may be empty.
@@ -31,13 +31,16 @@ class StopStrings:
         self._prefixes = sorted({pattern[:end] for pattern in self._patterns for end in range(len(pattern))})
         self._states = {prefix: state for state, prefix in enumerate(self._prefixes)}
         self.matched = len(self._prefixes)
-        """The state in which a stop string is complete; 0 is the state before any text."""
+        """The state in which a stop string is complete. The state before any text is 0."""
         self._slots = np.full(vocab_size, _UNSEEN, dtype=np.int32)
         self._table = np.zeros((64, self.matched + 1), dtype=np.int32)
         self._used = 0
 
     def advance(self, states: NDArray[np.int32], tokens: NDArray[np.int64]) -> NDArray[np.int32]:
-        """Read tokens i32[r] in states i32[r]; return the next states i32[r], `matched` if a stop string is complete."""
+        """Read tokens i32[r] in states i32[r], and return the next states i32[r].
+
+        The state `matched` means that a stop string is complete.
+        """
         slots = self._slots[tokens]
         if (slots == _UNSEEN).any():
             for token in np.unique(tokens[slots == _UNSEEN]):
@@ -46,7 +49,10 @@ class StopStrings:
         return self._table[slots, states]
 
     def cut(self, data: bytes) -> bytes:
-        """Return the data before the stop string that is complete first (the longest, if several are), or all of `data`."""
+        """Return the data before the first complete stop string, or all of `data`.
+
+        If several end at the same byte, the longest counts.
+        """
         matches = [(start + len(pattern), start) for pattern in self._patterns if (start := data.find(pattern)) >= 0]
         return data[: min(matches)[1]] if matches else data
 

@@ -43,13 +43,13 @@ from verifiers import (
 )
 
 DRAW = -1
-"""As a problem's index: draw a problem from the stream's random generator."""
+"""A problem index that means: draw a problem with the stream's random generator."""
 _ENCODED_PROMPTS = 4096
 
 
 @runtime_checkable
 class _RendersParts(Protocol):
-    """Turns a problem into the text of its prompt, or into parts of the text; no token spans two parts."""
+    """Turns a problem into the text of its prompt, or into parts of the text. No token spans two parts."""
 
     def __call__(self, problem: Problem, /) -> str: ...
 
@@ -79,7 +79,7 @@ class _Awaited:
     """Episodes whose verdicts are being computed in a thread."""
 
     future: Future[tuple[list[Ended], float]]
-    """The episodes, and the seconds that their verdicts took."""
+    """The episodes, and how many seconds their verdicts took."""
     rows: list[int]
     terminated: list[bool]
 
@@ -100,20 +100,20 @@ class _Step:
     tokens: NDArray[np.int64]
     """The requested tokens i64[b n]."""
     counts: NDArray[np.int64] | None
-    """i64[b], the number of valid tokens in each row; None if all are."""
+    """i64[b], the number of valid tokens in each row; None if all tokens are valid."""
     active: NDArray[np.bool_]
     """bool[b], whether each row takes further tokens."""
     transition: Transition
     column: int = 0
-    """Index of the current one of the n tokens."""
+    """Index of the current token among the n tokens."""
     stopped: dict[int, int] = field(default_factory=dict)
-    """The rows whose turn has ended and is to be answered, each with the column of the turn's last token."""
+    """The column of the turn's last token, for each row whose turn has ended and needs an answer."""
     ending: dict[int, bool] = field(default_factory=dict)
-    """The rows whose episode has ended, each with whether the episode stopped by itself."""
+    """For each row whose episode has ended: True if the episode stopped by itself, False if a limit ended it."""
     failed: dict[int, Verdict] = field(default_factory=dict)
-    """The ended rows whose interaction failed, each with its `VERIFIER_ERROR`."""
+    """The `VERIFIER_ERROR` of each ended row whose interaction failed."""
     closing: dict[int, tuple[Message, ...]] = field(default_factory=dict)
-    """By row, the messages of the reply that ended its episode, for the verifier."""
+    """For each row whose episode a reply ended, the messages of that reply, for the verifier."""
 
 
 def _is_count(value: object) -> bool:
@@ -127,7 +127,7 @@ def _token_buffer(num_streams: int, buffer_tokens: int) -> NDArray[np.int32]:
         MemoryError,
         ValueError,
         OverflowError,
-    ) as error:  # NumPy's errors for more memory than available, and than addressable
+    ) as error:  # NumPy raises the first if memory runs out, the second if it can't be addressed
         raise InvalidArgumentError(
             f"there is not enough memory for {num_streams} streams (num_envs) of up to {buffer_tokens} tokens each: choose "
             "fewer, or lower max_new_tokens, max_prompt_tokens or max_inserted_tokens"
@@ -135,9 +135,9 @@ def _token_buffer(num_streams: int, buffer_tokens: int) -> NDArray[np.int32]:
 
 
 class TokenStreams:
-    """b token streams over one data set, all under the same rules.
+    """A number b of token streams with the same data set and rules.
 
-    A stream is live from its reset until its episode ends; after that, transitions do not change it.
+    A stream is live from its reset until its episode ends. Transitions do not change a stream whose episode has ended.
 
     Args:
         dataset: The problems.
@@ -169,7 +169,7 @@ class TokenStreams:
         self.problem_index = np.full(num_streams, DRAW, dtype=np.int64)
         self.prompt_length = np.zeros(num_streams, dtype=np.int32)
         self._turn_start = np.zeros(num_streams, dtype=np.int32)
-        # The length at which the policy's budget is spent or its context is full.
+        # The length of the row at which the policy's budget is spent or its context is full.
         self._limit = np.zeros(num_streams, dtype=np.int32)
         self._inserted = np.zeros(num_streams, dtype=np.int32)
         self._turns: list[tuple[Turn, ...]] = [()] * num_streams
@@ -180,7 +180,7 @@ class TokenStreams:
         self._legal = self._new_legal_masks()
         self._prompts: dict[int, NDArray[np.int32]] = {}
         self.verification_seconds = 0.0
-        """Wall time that verdicts have taken so far, summed over calls; calls in the background overlap."""
+        """Wall time of all verdicts so far, in seconds, summed over calls. Calls in the background may overlap."""
         self._awaited: list[_Awaited] = []
         self._asked: list[_Asked] = []
         self._executor: ThreadPoolExecutor | None = None
@@ -189,11 +189,11 @@ class TokenStreams:
         self._all_rows = np.arange(num_streams)
         asked = (rules.legal_actions, rules.process_scorer, rules.end_condition)
         self._only_appends = all(rule is None for rule in (*asked, self._stop_strings, rules.turn_tokens))
-        # Legal actions and the user's code can raise in the middle of a transition, which is then undone.
+        # A transition must be undone if legal actions or the user's code raise in the middle of it.
         self._may_raise = any(rule is not None for rule in (*asked, rules.interaction))
 
     def again(self, num_streams: int, *, judged: bool = True) -> TokenStreams:
-        """Make further streams with the same problems and rules; their verdicts arrive with the transition.
+        """Make further streams with the same problems and rules, whose verdicts are never deferred.
 
         Args:
             num_streams: The number of further streams.
@@ -219,15 +219,14 @@ class TokenStreams:
 
         Args:
             rows: The rows to reset.
-            generators: For each row its new random generator; None keeps the old generator.
-            problems: For each row the problem's index, or `DRAW`.
-            states: For each row a captured state from which to go on, which has its own problem; None to start at the prompt.
-            drop_awaited: Forget the verdicts that are awaited, as a reset of all rows does.
+            generators: The new random generator of each row; None keeps the old generator.
+            problems: The index of each row's problem, or `DRAW`.
+            states: The captured state from which each row continues, with the state's own problem; None to start at the prompt.
+            drop_awaited: Discard the pending verdicts, as a reset of all rows does.
 
         Raises:
-            InvalidArgumentError: If a problem's index is out of range, a row awaits its verdict, or a state does not fit or has
-                an ended episode.
-            PromptTooLongError: If a prompt does not fit.
+            InvalidArgumentError: If a problem's index is out of range, a row awaits its verdict, or a state does not fit or its
+                episode has ended. PromptTooLongError: If a prompt does not fit.
         """
         waiting = sorted(set(rows) & set(self.pending_rows()))
         if waiting and not drop_awaited:
@@ -333,9 +332,9 @@ class TokenStreams:
     # The transition
 
     def append_ordinary(self, token: int) -> bool:
-        """Append one token to a single stream if this has no further effect; otherwise do nothing and return False.
+        """Append one token to a single stream if the token has no further effect; otherwise do nothing and return False.
 
-        This is a fast version of `advance` for the most common step; stops, scores, limits and errors are left to `advance`.
+        This is a fast version of `advance` for the most common step. Stops, scores, limits and errors are left to `advance`.
         """
         if not (self._only_appends and self.live[0] and 0 <= token < self.vocab_size) or self._stop_tokens[token]:
             return False
@@ -358,8 +357,8 @@ class TokenStreams:
             counts: i64[b], number of valid tokens in each row; None if all are valid.
 
         Raises:
-            IllegalTokenError: If a token of a live row, even one that would not be consumed, is outside the vocabulary, or a
-                token is not legal after the tokens before it; no stream is changed then.
+            IllegalTokenError: If a token of a live row is outside the vocabulary, even a token that would not be consumed, or
+                if a token is not legal after the tokens before it. No stream is changed then.
             ResetNeeded: Before the first reset.
         """
         if not self.started:
@@ -414,7 +413,7 @@ class TokenStreams:
 
     def _append(self, rows: NDArray[np.int64], step: _Step) -> None:
         """Append the tokens of the step's column to some rows."""
-        # If all rows are meant, a slice is a much faster index.
+        # For all rows, a slice is a much faster index.
         at = slice(None) if rows is self._all_rows else rows
         tokens = step.tokens[at, step.column]
         if self._legal is not None:
@@ -423,7 +422,7 @@ class TokenStreams:
         self.tokens[rows, length] = tokens
         length += 1
         self.length[at] = length
-        step.transition.consumed[at] = step.column + 1  # these rows took every token before this one
+        step.transition.consumed[at] = step.column + 1  # these rows took every token up to this column
         if self.rules.process_scorer is not None:
             self._score_tokens(self.rules.process_scorer, rows, step)
         stopped = self._stop_tokens[tokens]
@@ -447,7 +446,7 @@ class TokenStreams:
     def _stop_rows(
         self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], over: NDArray[np.bool_] | None, step: _Step
     ) -> None:
-        """End the episodes of rows, except rows that stopped and whose turn is to be answered."""
+        """End the episodes of some rows. With an interaction, a row that only stopped is noted for an answer instead."""
         step.active[rows] = False
         answered = stopped & (self.rules.interaction is not None)
         if over is not None:
@@ -471,7 +470,7 @@ class TokenStreams:
             self._asked += [_Asked(future, *item) for future, item in zip(futures, asked.items(), strict=True)]
             self.live[list(asked)] = False
             return
-        together = len(asked) > 1  # a single turn needs no thread
+        together = len(asked) > 1  # a single turn is answered without a thread
         answers = list((self._answer_pool().map if together else map)(self._answer, asked.keys(), asked.values()))
         for (row, turns), given in zip(asked.items(), answers, strict=True):
             self._settle_turn(row, turns, given, step.stopped[row], step)
@@ -520,7 +519,7 @@ class TokenStreams:
         self._update_legal(row)
 
     def _budget_left(self, turns: Sequence[Turn]) -> int:
-        """The number of tokens that the policy may still choose after some turns."""
+        """The number of tokens that the policy may still choose after these turns."""
         return self.rules.max_new_tokens - sum(len(turn.tokens) for turn in turns)
 
     def _insert(self, row: int, tokens: NDArray[np.int32], left: int, *, new_context: bool) -> None:
@@ -607,7 +606,7 @@ class TokenStreams:
             transition.ended[row] = end
 
     def _positions(self, row: int, pairs: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
-        """Convert a verdict's pairs (number of characters, amount) to (position of the token that completes them, amount)."""
+        """Convert pairs (number of characters, amount) to (position of the token that completes the characters, amount)."""
         start, length = int(self._turn_start[row]), int(self.length[row])
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pieces = map(self.rules.tokenizer.token_bytes, self.tokens[row, start:length].tolist())
@@ -628,7 +627,7 @@ class TokenStreams:
         """Wait for all pending answers and verdicts, and deliver them; no tokens are consumed.
 
         Args:
-            every: False to wait only until the first of them can be delivered.
+            every: False to wait only until the first answer or verdict has arrived.
         """
         step = self._waiting_step()
         while futures := self._futures():
@@ -653,15 +652,15 @@ class TokenStreams:
         return [*(item.future for item in self._awaited), *(item.future for item in self._asked)]
 
     def _deliver(self, step: _Step) -> None:
-        """Append the answers and add the verdicts that have arrived, and judge the episodes that have ended."""
+        """Append the answers and add the verdicts that have arrived so far, and judge the episodes that have ended."""
         for asked in [entry for entry in self._asked if entry.future.done()]:
             given = asked.future.result()  # if this raises, the row stays pending and nothing is lost
-            # An answer may arrive in the same transition that requests it.
+            # An answer may arrive in the transition that requests it.
             column = max(int(step.transition.consumed[asked.row]), 1) - 1
             self._settle_turn(asked.row, asked.turns, given, column, step)
             self._asked.remove(asked)
         for awaited in [entry for entry in self._awaited if entry.future.done()]:
-            ended, seconds = awaited.future.result()  # likewise if this raises
+            ended, seconds = awaited.future.result()  # if this raises, the row stays pending, too
             self.verification_seconds += seconds
             self._settle(awaited.rows, awaited.terminated, ended, step.transition)
             self._awaited.remove(awaited)
@@ -675,7 +674,7 @@ class TokenStreams:
         """The state without threads, which start again when they are needed.
 
         Raises:
-            InvalidArgumentError: If verdicts or answers to turns are pending, since these can't be copied.
+            InvalidArgumentError: If verdicts or answers to turns are pending, which can't be copied.
         """
         if self.pending_rows():
             raise InvalidArgumentError(
@@ -684,7 +683,7 @@ class TokenStreams:
         return {**self.__dict__, "_executor": None, "_answering": None}
 
     def close(self) -> None:
-        """Stop the threads after they have finished the work that they have begun."""
+        """Let the threads finish the work that they have begun, and stop them."""
         for pool in (self._executor, self._answering):
             if pool is not None:
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -693,7 +692,7 @@ class TokenStreams:
     # Legal actions
 
     def legal_masks(self) -> NDArray[np.int8] | None:
-        """The legal next tokens i8[b v], all 1 for a row that is not live; None if all tokens are legal."""
+        """The legal next tokens i8[b v]; None if all tokens are legal. A row that is not live has only ones."""
         return self._legal
 
     def _new_legal_masks(self) -> NDArray[np.int8] | None:
@@ -780,7 +779,7 @@ class TokenStreams:
             )
 
     def use_generator(self, row: int, generator: np.random.Generator) -> None:
-        """Draw the row's further problems with this generator."""
+        """Use this generator to draw the row's further problems."""
         self._generators[row] = generator
 
     def fork(self, row: int, into: Sequence[int]) -> None:
@@ -821,7 +820,7 @@ def _judge(verifier: Verifier | None, completions: list[str], problems: list[Pro
     started = time.perf_counter()
     verdicts: Sequence[Verdict | None]
     verdicts = [None] * len(problems) if verifier is None else verify_batch(verifier, completions, problems)
-    # A verdict's cost includes times, which are dropped, since an environment's information is deterministic.
+    # A verdict's cost includes times. The cost is dropped, since an environment's information must be deterministic.
     plain = [None if verdict is None else dataclasses.replace(verdict, cost={}) for verdict in verdicts]
     ended = [Ended(*fields) for fields in zip((p.id for p in problems), completions, plain, strict=True)]
     return ended, time.perf_counter() - started

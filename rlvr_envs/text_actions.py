@@ -16,24 +16,24 @@ from verifiers import InvalidArgumentError
 
 
 class TextActions(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Takes whole texts as actions, for policies that produce text, as in GEM or TextArena.
+    """Wraps an environment so that an action is a whole text, for policies that produce text, as in GEM or TextArena.
 
-    An action is the policy's text of one turn. Its tokens are taken one after the other, followed by the token that ends a turn
-    (`Rules.turn_end`), unless the turn ends earlier: at a stop string in the text, or when the budget is used up, which
-    truncates the episode. `info["consumed"]` counts the tokens that were taken. If the end token is not legal, as in grid
-    worlds, the next text continues a text that does not end the episode.
+    An action is the policy's text of one turn. The environment takes the text's tokens one after the other, and then the token
+    that ends a turn (`Rules.turn_end`). A stop string in the text ends the turn earlier; an exhausted budget truncates the
+    episode. `info["consumed"]` counts the tokens that were taken. If the end token is not legal, as in grid worlds, the next
+    text continues the same turn.
 
     An observation is the prompt and everything after it as text, without special tokens. A step waits for a deferred verdict,
-    so that the step that ends an episode always has its reward.
+    so that the last step of an episode always returns the reward.
 
-    A text is encoded by the environment's tokenizer: log-probabilities of a policy with another tokenizer do not belong to
-    these tokens. For training, act with tokens.
+    The environment's tokenizer encodes the text. A policy with another tokenizer has no log-probabilities for these tokens, so
+    use tokens as actions for training.
 
     Args:
         env: A token environment, as returned by `gym.make`.
 
     Raises:
-        InvalidArgumentError: If `env` is not a token environment, or is one in a wrapper.
+        InvalidArgumentError: If `env` is not a token environment, or is wrapped.
     """
 
     def __init__(self, env: gymnasium.Env[Observation, np.int64]) -> None:
@@ -89,7 +89,7 @@ def _together(first: _Result, second: _Result) -> _Result:
     """Combine two steps into one."""
     observation, reward, terminated, truncated, info = second
     info = {**info, "consumed": first[-1]["consumed"] + info["consumed"]}
-    # A step without tokens has a single reward, from a verdict, which belongs to the last token before it.
+    # The single reward of a step without tokens comes from a verdict, and belongs to the last token before that step.
     earlier, later = (step_info["rewards"][: max(step_info["consumed"], 1)] for step_info in (first[-1], second[-1]))
     if second[-1]["consumed"]:
         info["rewards"] = np.concatenate([earlier[: first[-1]["consumed"]], later])

@@ -29,8 +29,8 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
     `Discrete(vocab_size)`: a token id. If only fixed tokens are legal, the space holds and samples only these.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are the
-    prompt and everything that followed it; the rest is 0.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` entries of `tokens`
+    are the prompt and everything that followed it; the other entries are 0.
 
     ## Starting State
     A problem's prompt, drawn uniformly from the data set, or chosen with `reset(options={"problem": index})`; or any state
@@ -46,11 +46,11 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
     ## Information
     From `reset`: `problem_id`, `problem_index`. From `step`: `consumed`, `rewards` (f64[n], one for each consumed token),
-    `inserted` if the environment appended tokens, and `new_context` if the observation holds only these tokens, since they
-    begin a new context (`Reply.context`). At the end of an episode: `problem_id`, `completion`, `verdict` and, if the verdict
-    has any, `token_scores`, which are pairs (position in `tokens`, amount) that assign parts of the reward to tokens; a step
-    gives these parts as one number, since earlier steps are over. From both: `action_mask` (i8[v]) if legal tokens are
-    restricted. `pending` is set while a deferred verdict is awaited.
+    `inserted` if the environment appended tokens, and `new_context` if these tokens begin a new context (`Reply.context`) and
+    are the whole observation. At the end of an episode: `problem_id`, `completion`, `verdict` and, if the verdict has any,
+    `token_scores`. These are pairs (position in `tokens`, amount) that assign parts of the reward to earlier tokens; the reward
+    of the last step is the sum of all parts. From both: `action_mask` (i8[v]) if legal tokens are restricted. `pending` is set
+    while a deferred verdict is awaited.
 
     Args:
         streams: One stream.
@@ -76,14 +76,14 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         Args:
             seed: Seed of the generator that draws problems from now on.
             options: `{"problem": index}` chooses the problem; -1 draws it. `{"state": state}` instead continues from a captured
-                state, which has its own problem; further problems are drawn by this environment's generator.
+                state, with the state's own problem; this environment's generator draws further problems.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index`.
 
         Raises:
-            InvalidArgumentError: If the problem's index is out of range, an option is unknown, or a state does not fit or has
-                an ended episode.
+            InvalidArgumentError: If the problem's index is out of range, an option is unknown, or a state does not fit or its
+                episode has ended.
             PromptTooLongError: If the prompt does not fit.
         """
         super().reset(seed=seed)
@@ -116,7 +116,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         return self.step_many(np.array([token]))
 
     def step_many(self, tokens: ArrayLike) -> tuple[Observation, float, bool, bool, Info]:
-        """Append tokens i64[n] one after the other; tokens after the episode's end or an insertion are not consumed.
+        """Append tokens i64[n] one after the other. Tokens after the episode's end or after an insertion are not consumed.
 
         Raises:
             ResetNeeded: Before the first reset and after the episode's end.
@@ -153,7 +153,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
         return self._observation()
 
     def render(self) -> str | None:
-        """Return the prompt and everything that followed it as text, and at the end of the episode the verdict."""
+        """Return as text the prompt and everything that followed it and, at the end of the episode, the verdict."""
         if self.render_mode is None:
             return None
         tokens = self.streams.tokens[0, : self.streams.length[0]]
@@ -198,7 +198,7 @@ class TokenEnv(gymnasium.Env[Observation, np.int64]):
 
 
 def check_options(options: dict[str, Any] | None, known: set[str]) -> None:
-    """Refuse options of `reset` that are unknown.
+    """Check that all options of `reset` are known.
 
     Raises:
         UnknownNameError: If an option is unknown; the message names the option and the nearest known option.
@@ -212,7 +212,7 @@ def as_tokens(tokens: ArrayLike, *, dims: int) -> NDArray[np.int64]:
     """Read tokens as i64 with `dims` axes.
 
     Raises:
-        IllegalTokenError: If the tokens are not integers, or have another number of axes.
+        IllegalTokenError: If the tokens are not integers, or do not have `dims` axes.
     """
     array = np.asarray(tokens)
     if array.ndim != dims or array.dtype.kind not in "iu":

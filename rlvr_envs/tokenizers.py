@@ -1,7 +1,7 @@
-"""Two built-in tokenizers, and any Hugging Face tokenizer behind the same few methods.
+"""Two built-in tokenizers, and a wrapper that gives any Hugging Face tokenizer the same few methods.
 
-Environments need tokens as bytes: completions are decoded once, by joining the bytes of their tokens, and stop strings are
-matched on bytes. So both are exact for all token boundaries.
+Environments need tokens as bytes. Decoding joins the bytes of a completion's tokens, and stop strings are matched on bytes, so
+that both are exact wherever tokens begin and end.
 """
 
 from __future__ import annotations
@@ -30,8 +30,9 @@ ChatTemplate = Callable[[tuple[Message, ...]], str]
 class Tokenizer(Protocol):
     """The interface of a tokenizer that an environment needs.
 
-    A tokenizer whose turns may end with tokens other than `eos_token` has two more attributes, `stop_tokens` and `turn_end`, as
-    `HuggingFaceTokenizer` has. The functions with the same names return their values for any tokenizer.
+    If turns may end with tokens other than `eos_token`, the tokenizer has two more attributes, `stop_tokens` and `turn_end`,
+    like `HuggingFaceTokenizer`. The functions `stop_tokens` and `turn_end` return the values of these attributes for any
+    tokenizer.
     """
 
     vocab_size: int
@@ -39,11 +40,11 @@ class Tokenizer(Protocol):
     eos_token: int
     """The token that ends a completion."""
     fingerprint: str
-    """A text, for caches and run manifests, that is equal for tokenizers that encode and decode alike."""
+    """A text for caches and run manifests. Tokenizers with the same fingerprint encode and decode alike."""
     chat_template: ChatTemplate | None
     """Renders a chat as the text of a prompt; None if the tokenizer has no template."""
     special_tokens: Mapping[str, int]
-    """The tokens that ordinary text never becomes, by their written form, such as `"<|im_end|>"`."""
+    """The special tokens, by their written form, such as `"<|im_end|>"`. Ordinary text is never encoded as one of them."""
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
         """Encode text as tokens i32[l]; `start` adds the tokens with which the tokenizer begins a sequence."""
@@ -55,13 +56,13 @@ class Tokenizer(Protocol):
 
 
 def stop_tokens(tokenizer: Tokenizer) -> Mapping[int, str]:
-    """The tokens that end a turn, the end token first, each with the source that names it, such as `"chat template"`."""
+    """The tokens that end a turn, the end token first, each with its source, such as `"chat template"`."""
     tokens: Mapping[int, str] = getattr(tokenizer, "stop_tokens", {tokenizer.eos_token: "tokenizer"})
     return tokens
 
 
 def turn_end(tokenizer: Tokenizer) -> int:
-    """The token that ends a turn of the assistant in a chat: the chat template's, or else the end token."""
+    """The token that ends a turn of the assistant in a chat: the chat template's token for this, or else the end token."""
     return int(getattr(tokenizer, "turn_end", tokenizer.eos_token))
 
 
@@ -71,7 +72,7 @@ def decode(tokenizer: Tokenizer, tokens: Iterable[int]) -> str:
 
 
 def utf8(text: str, name: str = "the text") -> bytes:
-    r"""The bytes of a text, which errors call `name`.
+    r"""Encode a text as UTF-8; error messages call the text `name`.
 
     Raises:
         DataError: If the text contains half of a surrogate pair, such as JSON's `"\ud800"`.
@@ -130,7 +131,7 @@ class CharTokenizer:
         self._bytes = [b"", *(character.encode() for character in characters)]
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text i32[l]; there is no start token.
+        """Encode text as tokens i32[l]; there is no start token.
 
         Raises:
             DataError: If a character is not in the alphabet.
@@ -179,9 +180,9 @@ class HuggingFaceTokenizer:
         self.special_tokens: Mapping[str, int] = special
         closing = closing_token(tokenizer, special)
         self.turn_end = self.eos_token if closing is None else closing
-        """The token that ends a turn of the assistant in the chat template, or else the end token."""
+        """The token with which the chat template ends a turn of the assistant, or else the end token."""
         self.stop_tokens: Mapping[int, str] = self._stop_tokens(closing)
-        """The tokens that end a turn, starting with the end token, each with the source that names it."""
+        """The tokens that end a turn, the end token first, each with its source, such as `"chat template"`."""
         self._silent = frozenset(special.values())
         core = json.loads(serialised)
         self._to_bytes = _piece_decoder(core.get("decoder"), str(tokenizer.name_or_path))
@@ -191,10 +192,10 @@ class HuggingFaceTokenizer:
         self._adds_space = self._bytes_of(tokenizer.encode("a", add_special_tokens=False)).startswith(b" ")
 
     def encode(self, text: str, *, start: bool = False) -> NDArray[np.int32]:
-        """Encode text i32[l]; `start` puts the tokenizer's opening tokens (BOS) first, unless the text spells them out.
+        """Encode text as tokens i32[l]; `start` adds the tokenizer's opening tokens (BOS), unless the text begins with them.
 
         Raises:
-            DataError: If the text contains half of a surrogate pair, which no tokenizer knows.
+            DataError: If the text contains half of a surrogate pair, which no tokenizer can encode.
         """
         utf8(text)
         tokens = self._encode(text) if start or not self._adds_space else self._encode_continuation(text)
@@ -221,10 +222,10 @@ class HuggingFaceTokenizer:
         return {token: ", ".join(names) for token, names in sources.items()}
 
     def _added_bytes(self, normalizer: Any) -> dict[int, bytes]:
-        """The bytes of added tokens, from the plain text of each token, not from characters that encode bytes.
+        """The bytes of each added token. Added tokens are stored as plain text, not as characters that encode bytes.
 
-        A token that is also in the vocabulary is left out: it may come from ordinary text, too, for which the vocabulary has
-        it.
+        A token that is also in the vocabulary is left out: it may come from ordinary text, too, and the vocabulary has its
+        bytes.
         """
         learned = set(self.inner.backend_tokenizer.get_vocab(with_added_tokens=False).values())
         normalized: Callable[[str], bytes] = _spaced if self._to_bytes is _metaspace_piece else str.encode
@@ -240,7 +241,10 @@ class HuggingFaceTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def _encode_continuation(self, text: str) -> list[int]:
-        """Encode the text after a line break, which receives the space, and leave the line break out."""
+        """Encode the text after a line break, and leave the line break out.
+
+        The tokenizer then adds its space before the line break.
+        """
         anchor, tokens = self._encode("\n"), self._encode("\n" + text)
         return tokens[len(anchor) :] if tokens[: len(anchor)] == anchor else self._encode(text)
 
@@ -268,7 +272,7 @@ def _byte_alphabet() -> dict[str, int]:
 def _byte_level_piece(piece: str) -> bytes:
     alphabet = _byte_alphabet()
     if any(character not in alphabet for character in piece):
-        return piece.encode()  # outside the alphabet: the vocabulary has this piece as plain text
+        return piece.encode()  # a character is outside the alphabet, so the piece is plain text
     return bytes(alphabet[character] for character in piece)
 
 
@@ -283,7 +287,7 @@ def _spaced(piece: str) -> bytes:
 
 
 def _kinds(step: Any, steps: str) -> set[str]:
-    """The types of a step of a serialised tokenizer or, for a sequence, of its steps, which are under the name `steps`."""
+    """The type of a serialised tokenizer's step; for a sequence, the types of all steps in its entry `steps`."""
     return {str(part["type"]) for part in step.get(steps, [step])} if step else set()
 
 
@@ -304,11 +308,12 @@ def get_tokenizer(spec: object, *, alphabet: str | None = None) -> Tokenizer:
 
     Args:
         spec: None or `"byte"` for `ByteTokenizer`; `"char"` for a `CharTokenizer` over `alphabet`; a Hugging Face name or
-            folder; a GGUF file; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, returned unchanged.
+            folder; a GGUF file; a `transformers` tokenizer; or an object with the methods of `Tokenizer`, which is returned
+            unchanged.
         alphabet: The characters of the data set, if there are few.
 
     Raises:
-        InvalidArgumentError: If the spec is anything else, or `"char"` has no alphabet.
+        InvalidArgumentError: If the spec is anything else, or is `"char"` without an alphabet.
         MissingDependencyError: If a Hugging Face tokenizer is named and transformers is not installed.
     """
     if spec is None or spec == "byte":
@@ -346,12 +351,12 @@ def _load_hugging_face(name: str) -> HuggingFaceTokenizer:
         raise _not_loaded(name, str(error)) from error
     generation_config_file(
         place, local_files_only=False
-    )  # download it to the hub's cache, where the tokenizer looks it up
+    )  # download the file to the hub's cache, from which the tokenizer loads
     return HuggingFaceTokenizer(tokenizer)
 
 
 def check_hugging_face(name: str) -> None:
-    """Check that a folder, a GGUF file or a name on the hub holds a tokenizer; the hub is asked only once.
+    """Check that a folder, a GGUF file or a name on the hub has a tokenizer. The hub is asked about each name only once.
 
     Raises:
         InvalidArgumentError: If there is no tokenizer.
@@ -372,7 +377,7 @@ def check_hugging_face(name: str) -> None:
 
 
 _FILES = ("tokenizer*", "vocab*", "*.model", "*.tiktoken")
-"""Patterns of files; the folder of every tokenizer that `transformers` reads has a file that matches one of them."""
+"""File patterns. Every tokenizer's folder that `transformers` can read has a file that matches one of these patterns."""
 
 
 def _not_loaded(name: str, cause: str) -> InvalidArgumentError:
@@ -383,7 +388,7 @@ def _not_loaded(name: str, cause: str) -> InvalidArgumentError:
 
 
 def token_table(tokenizer: Tokenizer, tokens: Sequence[int]) -> NDArray[np.bool_]:
-    """Mark some tokens in a table bool[vocab_size].
+    """Return a table bool[vocab_size] that is True for the given tokens.
 
     Raises:
         InvalidArgumentError: If a token is outside the vocabulary.

@@ -1,7 +1,7 @@
-"""The ends of turns: the tokens that a model's generation config and chat template name.
+"""Find the tokens that end turns, in a model's generation config and chat template.
 
-The template's token is found in the text that the template writes after a turn of the assistant, so that no code here depends
-on any model's marks.
+The template's token is found by rendering a turn of the assistant and reading the text after the turn. So this code depends on
+no model's special tokens.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ def special_tokens_in(text: str, special_tokens: Mapping[str, int]) -> list[str]
 def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | None:
     """The token with which the chat template of a `transformers` tokenizer ends a turn of the assistant.
 
-    None if there is no template, the template ends turns with ordinary text, or it has no turns of an assistant.
+    The result is None if there is no template, or if the template ends turns with ordinary text or has no turns of an
+    assistant.
     """
     if not getattr(tokenizer, "chat_template", None):
         return None
     chat = [USER, {"role": "assistant", "content": ASSISTANT}]
     try:
         text = str(tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=False))
-    except Exception:  # noqa: BLE001 - a template may raise anything; errors that matter to an episode are raised there
+    except Exception:  # noqa: BLE001 - a template may raise anything; an episode that uses it raises the error again
         return None
     _, found, after = text.rpartition(ASSISTANT)
     marks = special_tokens_in(after, special_tokens) if found else []
@@ -46,8 +47,8 @@ def closing_token(tokenizer: Any, special_tokens: Mapping[str, int]) -> int | No
 def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, int]) -> list[int]:
     """The end tokens in a tokenizer's generation config, in its folder or in the hub's cache; empty if there is no config.
 
-    A config that `transformers` derived from the model's config may hold the architecture's default, which was not chosen for
-    this vocabulary; in such a config, only special tokens count.
+    A generation config that `transformers` derived from the model's config may hold the architecture's default, which was not
+    chosen for this vocabulary. In such a config, only special tokens count.
 
     Raises:
         InvalidArgumentError: If the file is damaged, or a token is outside the vocabulary.
@@ -76,7 +77,7 @@ def generation_stops(name: str, vocab_size: int, special_tokens: Mapping[str, in
 
 
 def generation_config_file(name: str, *, local_files_only: bool) -> Path | None:
-    """The generation config in a folder or of a name on the hub; None if it can't be found."""
+    """The generation config in a folder, in the hub's cache or on the hub; None if it can't be found."""
     from transformers.utils import cached_file
 
     try:

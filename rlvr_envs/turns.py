@@ -1,4 +1,4 @@
-"""The loop over turns, for episodes in tokens and in messages: the answer to a turn, and the answer's consequences."""
+"""The loop over turns, for episodes in tokens and in messages: get the answer to a turn, and apply its consequences."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ class EncodedReply:
     reply: Reply | None = None
     """The reply; None ends the episode."""
     tokens: NDArray[np.int32] | None = None
-    """i32[l], the reply to append or the reply's new context; None if there is neither, or no room."""
+    """i32[l], the tokens of the reply or of the reply's new context. None if nothing is to be appended, or if there is no
+    room."""
     shown: tuple[Message, ...] = ()
-    """The messages of the reply as the policy sees them; messages that are too long are cut."""
+    """The messages of the reply as the policy sees them, which are cut if they are too long."""
     error: Verdict | None = None
     """A `VERIFIER_ERROR` if the interaction failed; None otherwise."""
 
 
 def room_for_reply(free: int, window: int, budget: int, turn_tokens: int | None = None) -> int:
-    """Maximum number of tokens of an answer such that the policy has room for its next turn.
+    """Maximum length of an answer, in tokens, that leaves the policy room for its next turn.
 
     Args:
         free: Number of tokens that may still be added to the view.
@@ -53,7 +54,7 @@ def answer_turn(
     window: int,
     context: int,
 ) -> EncodedReply:
-    """Ask the interaction of the rules for its answer to the last turn, cut to the available room.
+    """Ask the rules' interaction to answer the last turn, and cut the answer to the available room.
 
     Args:
         rules: The rules.
@@ -85,7 +86,7 @@ def answer_turn(
     if not reply.messages and reply.context is None:
         return EncodedReply(reply, np.zeros(0, dtype=np.int32))
     room = most = rules.max_inserted_tokens - inserted
-    if left > 0:  # the policy needs room for at least one token after the messages
+    if left > 0:  # leave room for at least one token of the policy after the messages
         room = min(room, room_for_reply(window - in_view, window, left, rules.turn_tokens))
         most = min(most, window - in_view - 1)
         context -= 1
@@ -97,7 +98,7 @@ def answer_turn(
 
 
 def _fit(dialogue: Dialogue, reply: Reply, last: int, room: int, most: int, context: int) -> Fitted | None:
-    """Cut a reply to `room` tokens, or to `most` if it requests a summary that needs them; a new context to `context`."""
+    """Cut a reply to `room` tokens. A request for a summary may take up to `most` tokens, and a new context up to `context`."""
     if reply.context is not None:
         return fit(dialogue, reply.messages, last, context, context=reply.context)
     fitted = fit(dialogue, reply.messages, last, room)
@@ -111,12 +112,12 @@ class Followed:
     """The consequences of the answer to a turn."""
 
     turns: tuple[Turn, ...]
-    """The policy's turns so far; if the episode goes on, the last turn has its answer."""
+    """The policy's turns so far; if the episode goes on, the last turn includes its answer."""
     reward: float = 0.0
     """The reward of the turn."""
     over: bool = False
     terminated: bool = False
-    """Whether the episode is over because the other side ended it."""
+    """Whether the interaction ended the episode."""
     closing: tuple[Message, ...] = ()
     """The messages of the reply that ended the episode, for the verifier."""
     error: Verdict | None = None
@@ -124,7 +125,7 @@ class Followed:
 
 
 def follow(rules: Rules, turns: tuple[Turn, ...], given: EncodedReply, left: int) -> Followed:
-    """Return the consequences of the answer to the last turn; the policy may still choose `left` tokens."""
+    """Return the consequences of the answer to the last turn, if the policy may still choose `left` tokens."""
     reply = given.reply
     reward = 0.0 if reply is None else reply.reward
     if given.error is not None:
@@ -140,7 +141,7 @@ def follow(rules: Rules, turns: tuple[Turn, ...], given: EncodedReply, left: int
 
 
 def judged_text(turns: Sequence[Turn], last: Message, closing: tuple[Message, ...] = ()) -> str:
-    """The text of the last turn for the verifier, with the whole dialogue after the prompt.
+    """The last turn's text for the verifier, which carries the whole dialogue after the prompt.
 
     Args:
         turns: The turns that have been answered.

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from verifiers import InvalidArgumentError, MadeCall, Message, Problem, Verdict
 
 Observation = dict[str, NDArray[np.int32]]
-"""`tokens` i32[b l] right-padded with 0 and `length` i32[b 1]; without the axis b for a single environment."""
+"""`tokens` i32[b l], right-padded with 0, and `length` i32[b 1]. A single environment's observation has no axis b."""
 
 Info = dict[str, Any]
 
@@ -26,7 +26,7 @@ class Dataset(Protocol):
         ...
 
     def __getitem__(self, index: int, /) -> Problem:
-        """Return one problem, always the same problem for the same index."""
+        """Return the problem with this index; the same index always returns the same problem."""
         ...
 
 
@@ -74,11 +74,11 @@ class Turn:
     reply: tuple[Message, ...] = ()
     """The environment's answer; empty for the latest turn."""
     shown: tuple[Message, ...] | None = None
-    """The answer as the policy saw it, if there was no room for the whole answer; else None."""
+    """The part of the answer that the policy saw, if there was no room for the whole answer; otherwise None."""
     context: tuple[Message | Turn, ...] | None = None
     """The context that replaced everything before the reply in the policy's view; None if the old context stayed."""
     context_tokens: int = 0
-    """Number of tokens that the policy had in view at the end of the turn, including the turn's own."""
+    """Number of tokens in the policy's view at the end of the turn, including the turn's own tokens."""
 
     @property
     def message(self) -> Message:
@@ -91,8 +91,8 @@ class Reply:
     """The answer to a turn of the policy.
 
     Raises:
-        InvalidArgumentError: If `messages` holds anything but messages, the reward is not a finite number, or a policy could
-            not answer the context.
+        InvalidArgumentError: If `messages` holds anything but messages, the reward is not a finite number, or the context is
+            not one that a policy could answer.
     """
 
     messages: tuple[Message, ...] = ()
@@ -100,11 +100,11 @@ class Reply:
     reward: float = 0.0
     """The reward of the turn, given at its last token."""
     ends: bool = False
-    """Whether the episode is over; if so, the messages are not appended, but the verifier sees them in the dialogue."""
+    """Whether the reply ends the episode. The messages are then not appended, but the verifier sees them in the dialogue."""
     context: tuple[Message | Turn, ...] | None = None
     """The context that replaces everything before the messages in the policy's view, such as the problem and a summary; None
-    keeps the old context. Turns in the context keep their sampled tokens. The context begins with a message, and the last item,
-    in the context or in `messages`, is a message, too."""
+    keeps the old context. Turns in the context keep their sampled tokens. The context begins with a message. Context and
+    `messages` together end with a message."""
 
     def __post_init__(self) -> None:
         messages: object = self.messages
@@ -139,9 +139,9 @@ class Reply:
 class Interaction(Protocol):
     """The other side of an episode of several turns, such as tools or a user.
 
-    It is a pure function of the dialogue, so that forks, `set_state` and resuming need no state except the turns. Several rows
-    are answered at the same time, in threads. If it raises, the episode ends as if the verifier had failed: excluded from
-    learning, and counted in every report.
+    An interaction is a pure function of the dialogue, so that forks, `set_state` and resuming need no state except the turns.
+    Several rows are answered at the same time, in threads. If the interaction raises an exception, the episode ends as if the
+    verifier had failed: it is excluded from learning, and counted in every report.
     """
 
     def __call__(self, turns: Sequence[Turn], problem: Problem) -> Reply | None:
@@ -154,7 +154,7 @@ class CheckedInteraction(Interaction, Protocol):
     """An interaction that can check whether it supports a problem, such as a problem with unit tests."""
 
     def check_problem(self, problem: Problem) -> None:
-        """Check a problem, the first of a data set, before any episode.
+        """Check the first problem of a data set before any episode.
 
         Raises:
             InvalidArgumentError: If turns of such a problem can't be answered.
@@ -163,7 +163,7 @@ class CheckedInteraction(Interaction, Protocol):
 
 
 def check_interaction(interaction: Interaction | None, problem: Problem) -> None:
-    """Let an interaction check a problem, if it can.
+    """Let an interaction check a problem, if the interaction has a method for it.
 
     Raises:
         InvalidArgumentError: If the interaction does not support the problem.
@@ -173,7 +173,7 @@ def check_interaction(interaction: Interaction | None, problem: Problem) -> None
 
 
 class ProcessScorer(Protocol):
-    """Rewards single tokens; a pure function of the tokens so far."""
+    """Rewards single tokens. A scorer is a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> float:
         """Score the last token of i32[l]; the tokens begin with the prompt of `prompt_length` tokens."""
@@ -181,7 +181,7 @@ class ProcessScorer(Protocol):
 
 
 class LegalActions(Protocol):
-    """Determines which tokens may come next; a pure function of the tokens so far."""
+    """Determines which tokens may come next. The mask is a pure function of the tokens so far."""
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int) -> NDArray[np.int8]:
         """Return the mask i8[vocab_size] of legal tokens (1) after tokens i32[l]; at least one token is legal."""
@@ -193,7 +193,7 @@ class FixedActions:
     """`LegalActions` with the same legal tokens at every step.
 
     Raises:
-        InvalidArgumentError: If the mask is not i8[vocab_size] of 0 and 1 with at least one 1.
+        InvalidArgumentError: If the mask is not i8[vocab_size] of zeros and ones with at least one 1.
     """
 
     mask: NDArray[np.int8]
@@ -212,14 +212,14 @@ class FixedActions:
 
 
 class EndCondition(Protocol):
-    """Ends an episode by a condition other than stop tokens and strings; a pure function of the tokens so far.
+    """Ends an episode for a reason other than stop tokens and stop strings.
 
-    The condition is evaluated after every token of the policy. An episode that it ends is terminated, even at the last token of
-    the budget.
+    The condition is a pure function of the tokens so far. The condition is evaluated after every token of the policy. If it
+    holds, the episode terminates, even at the last token of the budget.
     """
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether the episode is over after tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
+        """Return whether the episode is over after tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         ...
 
 
@@ -245,10 +245,10 @@ class Transition:
     consumed: NDArray[np.int64]
     """i64[b], the number of given tokens that were appended."""
     inserted: NDArray[np.int64]
-    """i64[b], the number of tokens that the environment appended after the consumed tokens; for a row with a new context, all
-    its tokens."""
+    """i64[b], the number of tokens that the environment appended after the consumed tokens. In a row with a new context, all
+    tokens count."""
     new_context: NDArray[np.bool_]
-    """bool[b], whether each row's tokens start again with a new context (`Reply.context`)."""
+    """bool[b], True for each row whose tokens start again with a new context (`Reply.context`)."""
     terminated: NDArray[np.bool_]
     truncated: NDArray[np.bool_]
     ended: dict[int, Ended] = field(default_factory=dict)
@@ -256,7 +256,7 @@ class Transition:
 
     @classmethod
     def nothing(cls, num_streams: int, width: int) -> Transition:
-        """Build a transition in which nothing happened."""
+        """Build a transition without tokens, rewards or ended episodes."""
         return cls(
             np.zeros((num_streams, width)),
             np.zeros(num_streams, dtype=np.int64),
@@ -271,6 +271,6 @@ class Transition:
         """f64[b], the left-to-right sum of `rewards`."""
         if self.rewards.shape[1] == 1:
             return self.rewards[:, 0].copy()
-        if self.rewards.shape[1] == 0:  # a step without tokens
+        if self.rewards.shape[1] == 0:  # no tokens were taken
             return np.zeros(len(self.rewards))
         return np.cumsum(self.rewards, axis=1)[:, -1]

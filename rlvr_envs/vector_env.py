@@ -26,13 +26,13 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
     `terminated` and `truncated` are true only in the transition that ends a row's episode. After that the row does not change
     (reward 0, both False, `consumed` 0) until `reset(options={"reset_mask": mask})` starts a new episode in it.
 
-    Observations, actions and information are those of `TokenEnv` with a leading axis b; information of only some rows has
-    Gymnasium's mask `"_key"`.
+    Observations, actions and information are the same as for `TokenEnv`, with a leading axis b. If only some rows have a piece
+    of information, Gymnasium's mask `"_key"` tells which.
 
     Args:
         streams: The streams.
-        copy: Whether to return copies of the observation buffers; if not, the arrays of an observation change with the next
-            step.
+        copy: Whether to return copies of the observation buffers. Without copies, the next step changes the arrays of an
+            observation.
         manifest: The settings that determine an episode, as plain data, for the records of a run.
     """
 
@@ -60,18 +60,18 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         """Start episodes in all rows, or in the rows of a mask.
 
         Args:
-            seed: An int, from which one seed is spawned for each row; or a list with one seed for each row, where row i behaves
-                as a `TokenEnv` that is reset with `seed[i]`, and None continues the row's generator.
+            seed: An int, from which a seed is spawned for each row; or a list with a seed for each row. With a list, row i
+                behaves like a `TokenEnv` that is reset with `seed[i]`; None continues the row's generator.
             options: `{"problems": i64[b]}` chooses problems by index; -1 draws a problem. `{"reset_mask": bool[b]}` resets only
                 the rows whose entry is True, ignoring the other rows' entries of `problems`, `states` and `seed`. `{"states":
-                [...]}` has for each row None or a captured state from which to continue, which has its own problem.
+                [...]}` gives each row None or a captured state from which to continue, with the state's own problem.
 
         Returns:
             The observation, and info with `problem_id` and `problem_index` of the rows that were reset.
 
         Raises:
             InvalidArgumentError: If an option has another shape or dtype, a problem's index is out of range, or a state does
-                not fit or has an ended episode.
+                not fit or its episode has ended.
             PromptTooLongError: If a prompt does not fit.
         """
         check_options(options, {"problems", "reset_mask", "states"})
@@ -149,7 +149,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return self.streams.get_state(row)
 
     def set_state(self, row: int, state: StreamState) -> None:
-        """Put one row into a state captured in an environment with the same data set and settings."""
+        """Put one row into a captured state of an environment with the same data set and settings."""
         self.streams.set_state(row, state)
 
     def fork(self, row: int, into: Sequence[int]) -> None:
@@ -158,7 +158,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
 
     @property
     def verification_seconds(self) -> float:
-        """Wall time of all verdicts so far, summed over calls; calls in the background overlap."""
+        """Wall time of all verdicts so far, in seconds, summed over calls. Calls in the background may overlap."""
         return self.streams.verification_seconds
 
     def close_extras(self, **kwargs: object) -> None:
@@ -256,7 +256,7 @@ class TokenVectorEnv(VectorEnv[Observation, NDArray[np.int64], NDArray[Any]]):
         return info | self._of_rows("token_scores", scored) if scored else info
 
     def _of_rows(self, key: str, values_by_row: Mapping[int, object]) -> Info:
-        """The information of some rows, with Gymnasium's mask."""
+        """Values of some rows as information of all rows, with Gymnasium's mask."""
         values = np.full(self.num_envs, None, dtype=object)
         mask = np.zeros(self.num_envs, dtype=bool)
         for row, value in values_by_row.items():

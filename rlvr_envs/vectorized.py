@@ -1,9 +1,9 @@
-"""Names under which Gymnasium finds each `make_vec` of `rlvr_envs.tasks`, such as `rlvr_envs.vectorized:GSM8KEnv`.
+"""The names by which Gymnasium finds each `make_vec` of `rlvr_envs.tasks`, such as `rlvr_envs.vectorized:GSM8KEnv`.
 
 In this module, the environments of installed packages have the names of their entry points.
 
-An `EnvSpec` that can be written as JSON refers to the builder of its vector environment by a module and a single name in it,
-and `GSM8KEnv.make_vec`, a class method, would be two names.
+An `EnvSpec` that can be written as JSON refers to the builder of its vector environment by a module and a single name. The
+class method `GSM8KEnv.make_vec` would be two names.
 """
 
 from __future__ import annotations

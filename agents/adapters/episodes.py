@@ -1,4 +1,4 @@
-"""Shared code of the adapters for episodes of several turns: their environments, streams and scores."""
+"""Code that the adapters for episodes of several turns share: environments, streams and scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORTENED = ("summarize_after", "drop_results_after")
 
 
 def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
-    """Whether an environment with these arguments answers the model's turns, so that its episodes have several turns.
+    """Whether an environment with these arguments answers the model's turns, so that episodes have several turns.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
@@ -31,17 +31,17 @@ def has_turns(env: str, split: str | None = None, **arguments: Any) -> bool:
 def streams_of(
     env: str, split: str | None, tokenizer: Any, arguments: Mapping[str, Any], *, whole: bool = True
 ) -> rlvr_envs.TokenStreams:
-    """One stream of an environment, whose problems are asked as a chat unless the arguments say otherwise.
+    """Build one stream of an environment. Problems are asked as a chat, unless the arguments contain a prompt.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        tokenizer: As for the environment; None for its default.
+        tokenizer: As for the environment; None for the environment's default.
         arguments: Arguments of the environment.
         whole: Whether the player keeps the whole dialogue in view.
 
     Raises:
-        InvalidArgumentError: If dialogues are shortened, but the player keeps the whole dialogue in view.
+        InvalidArgumentError: If the arguments shorten dialogues, but the player keeps the whole dialogue in view.
     """
     for name in _SHORTENED:
         if whole and arguments.get(name) is not None:
@@ -55,7 +55,7 @@ def streams_of(
 
 
 def opening(world: rlvr_envs.MessageEnv, problem: Problem) -> list[dict[str, str]]:
-    """The messages that put a problem to a model."""
+    """The messages that ask a model a problem."""
     return [{"role": message.role, "content": message.content} for message in world.opening(problem)]
 
 
@@ -68,7 +68,10 @@ def answered(episode: rlvr_envs.MessageEpisode) -> list[Message]:
 
 
 def judge(episode: rlvr_envs.MessageEpisode) -> tuple[float | None, Verdict | None]:
-    """The current score of an episode: the rewards of its turns and the verifier's score; None if it could not be judged."""
+    """The current score of an episode, and the verdict.
+
+    The score is the rewards of the turns plus the verifier's score; None if the episode could not be judged.
+    """
     verdict = episode.error
     if verdict is None and (verifier := episode.env.rules.verifier) is not None:
         (verdict,) = verifiers.verify_batch(verifier, [episode.completion], [episode.problem])

@@ -1,11 +1,11 @@
-"""Inspect: a verifier as a scorer.
+"""Inspect: use a verifier as a scorer.
 
 ```
 Task(dataset=..., solver=generate(), scorer=agents.adapters.inspect_ai.verifier_scorer("math"))
 ```
 
-A sample that the verifier could not judge is unscored: Inspect keeps it out of the metrics, and reports the number of unscored
-samples.
+A sample that the verifier could not judge is unscored. Inspect leaves unscored samples out of the metrics, and reports their
+number.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
     """Make a scorer from a verifier, with the metrics `mean` and `stderr` of its scores.
 
-    The reference is the sample's `metadata["reference"]` or, if there is none, its target. The sample's metadata becomes the
-    problem's.
+    The reference is the sample's `metadata["reference"]` or, if there is none, the sample's target. The sample's metadata
+    becomes the problem's metadata.
 
     Args:
         verifier: As for `verifiers.make`.
@@ -39,7 +39,7 @@ def verifier_scorer(verifier: str | Verifier, **arguments: Any) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         problem = _problem(state, target)
-        # In a thread, since a verifier may be slow, and Inspect can process other samples meanwhile.
+        # A verifier may be slow. In a thread, it leaves Inspect free to process other samples.
         (verdict,) = await asyncio.to_thread(verifiers.verify_batch, made, [state.output.completion], [problem])
         details = {"outcome": verdict.outcome.value, "detail": plain(verdict.detail)}
         if verdict.outcome is Outcome.VERIFIER_ERROR:

@@ -1,11 +1,11 @@
-"""lm-evaluation-harness: an environment's problems as a task.
+"""lm-evaluation-harness: use an environment's problems as a task.
 
 ```
 python -c "from agents.adapters import lm_eval; lm_eval.export('GSM8K', 'tasks/gsm8k_rlvr', split='test')"
 lm_eval --include_path tasks --tasks gsm8k_rlvr --model hf --model_args pretrained=MODEL
 ```
 
-The metrics are `score`, the mean over the samples that could be judged, and `verifier_errors`, the share of other samples.
+The metrics are `score`, the mean over the judged samples, and `verifier_errors`, the share of samples that could not be judged.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import verifiers
 from agents.adapters.problems import as_python, json_row, load_task, number_of_problems
 from verifiers import Problem
 
-# Fields such as `{name}` are filled in with JSON, which is also YAML; `!function` names a Python function of the task's folder.
+# Fields such as `{name}` are filled in with JSON, which is also YAML. `!function` names a Python function in the task's folder.
 _TASK = """\
 task: {name}
 dataset_path: json
@@ -61,12 +61,12 @@ def export(
 ) -> Path:
     """Write a task: `NAME.yaml`, `NAME.jsonl` with the problems, and `metrics.py`, where NAME is the folder's name.
 
-    The YAML file contains the absolute path of the problems: export again instead of moving the folder.
+    The YAML file contains the absolute path of the problems, so export again instead of moving the folder.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Folder to write to; created if it does not exist.
-        split: None for the test split, or the environment's own default if there is none.
+        folder: Folder to write to, which is created if necessary.
+        split: None for the test split or, if there is no test split, the environment's default.
         limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`.
 
@@ -96,7 +96,7 @@ def export(
 
 
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
-    """The source of `metrics.py`, which judges with the verifier of these problems; it may differ from the environment's."""
+    """The source of `metrics.py`, which judges with the problems' verifier. This may differ from the environment's verifier."""
     written = as_python(f"the verifier {name!r}", arguments)
     return _METRICS.format(env=rlvr_envs.environment_id(env), name=repr(name), arguments=written)
 
@@ -104,7 +104,7 @@ def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
 def scorer_of(
     name: str, arguments: Mapping[str, Any]
 ) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
-    """`process_results` of an exported task: it judges with the verifier of this name and these arguments."""
+    """Make `process_results` of an exported task, which judges with the verifier of this name and these arguments."""
     verifier = verifiers.make(name, **arguments)
 
     def process_results(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
@@ -116,6 +116,6 @@ def scorer_of(
 
 
 def mean_of_judged(scores: Sequence[float]) -> float:
-    """The mean over the judged samples; NaN if none could be judged."""
+    """The mean over the judged samples; NaN if no sample could be judged."""
     judged = [score for score in scores if not math.isnan(score)]
     return sum(judged) / len(judged) if judged else math.nan

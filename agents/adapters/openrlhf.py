@@ -1,11 +1,11 @@
-"""OpenRLHF's remote reward: how `rlvr serve-verifier` answers `--reward.remote_url http://HOST:PORT/get_reward`.
+"""OpenRLHF's remote reward: the answers of `rlvr serve-verifier` to `--reward.remote_url http://HOST:PORT/get_reward`.
 
-A request is `{"query": [...], "prompts": [...], "labels": [...]}`: prompt and completion as one decoded text with special
-tokens; the prompt alone; and the reference, which is the value of the column `--data.label_key`. The answer is
+A request is `{"query": [...], "prompts": [...], "labels": [...]}`. A query is prompt and completion as one decoded text with
+special tokens, a prompt is the prompt alone, and a label is the reference, from the column `--data.label_key`. The answer is
 `{"rewards": [...], "scores": [...], "extra_logs": {...}}` (OpenRLHF 0.11, `openrlhf/utils/agent.py`).
 
-If the verifier can't judge, the service answers 503. OpenRLHF then asks four more times; if there is still no reward for the
-completion, the run stops.
+If the verifier can't judge, the service answers with status 503. OpenRLHF then asks four more times, and stops the run if there
+is still no reward for the completion.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 
 def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: Sequence[str] = ()) -> list[str]:
-    """The completions: each query without its prompt, up to the first end token.
+    """Return the completions. A completion is a query without its prompt, up to the first end token.
 
     Args:
         queries: Texts, each a prompt followed by its completion.
         prompts: The prompts alone.
-        end_of_text: End tokens as text; a completion ends before the first of them.
+        end_of_text: End tokens as text. A completion ends before the first end token.
 
     Raises:
-        InvalidArgumentError: If there is not one prompt for each query, or a query does not begin with its prompt: only the
+        InvalidArgumentError: If there is not one prompt for each query, or a query does not begin with its prompt. Only the
             policy's own text may be judged.
     """
     if len(queries) != len(prompts):
@@ -43,7 +43,7 @@ def completions_of(queries: Sequence[str], prompts: Sequence[str], end_of_text: 
 
 
 def problems_of(prompts: Sequence[str], labels: Sequence[Any]) -> list[Problem]:
-    """Make a problem from each prompt, with its label as the reference.
+    """Make a problem from each prompt, with the prompt's label as the reference.
 
     Raises:
         InvalidArgumentError: If there is not one label for each prompt.
@@ -54,7 +54,7 @@ def problems_of(prompts: Sequence[str], labels: Sequence[Any]) -> list[Problem]:
 
 
 def reply(verdicts: Sequence[Verdict]) -> Mapping[str, object]:
-    """The answer to a request; no verdict may be `VERIFIER_ERROR`."""
+    """Make the answer to a request. No verdict may be `VERIFIER_ERROR`."""
     scores = [verdict.score for verdict in verdicts]
     answered = [float(verdict.outcome is not Outcome.NO_ANSWER) for verdict in verdicts]
     return {"rewards": scores, "scores": scores, "extra_logs": {"answered": answered}}

@@ -1,7 +1,7 @@
-"""Prime Intellect's `verifiers`: an environment's problems as a taskset.
+"""Prime Intellect's `verifiers`: use an environment's problems as a taskset.
 
-That distribution and ours are both imported as `verifiers`, so they can't share a Python environment. The exported package
-holds the problems, does not need rlvr-envs, and asks a running `rlvr serve-verifier` for its rewards.
+That distribution and rlvr-envs both have a package `verifiers`, so they can't share a Python environment. The exported package
+holds the problems and does not need rlvr-envs. It gets its rewards from a running `rlvr serve-verifier`.
 
 ```
 python -c "from agents.adapters import primeintellect; primeintellect.export('GSM8K', 'rlvr_gsm8k', split='train')"
@@ -100,11 +100,11 @@ __all__ = ["ProblemTaskset"]
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[str, dict[str, object]]:
-    """Write a taskset as an installable package, named like its folder.
+    """Write a taskset as an installable package. The folder's name is the package's name.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Folder to write to; created if it does not exist.
+        folder: Folder to write to, which is created if necessary.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
         **arguments: Arguments of the data set, such as `data_dir`.

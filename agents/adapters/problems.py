@@ -1,4 +1,4 @@
-"""Shared code of the adapters: problems of an environment, and texts and messages in the form of other libraries."""
+"""Code that the adapters share: problems of an environment, and texts and messages in the form of other libraries."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class LoadedTask:
     verifier: Verifier
     prompt: rlvr_envs.Prompt
     verifier_spec: tuple[str, Mapping[str, object]]
-    """Name and arguments of the verifier, from which other programs can make it."""
+    """Name and arguments of the verifier, from which other programs can make the verifier."""
     split: str
 
     def text(self, index: int) -> str:
@@ -59,7 +59,7 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
-        chat: Whether problems are asked as a chat, rather than with the environment's default prompt.
+        chat: Whether to ask problems as a chat, instead of with the environment's default prompt.
         **arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
@@ -70,8 +70,8 @@ def load_task(env: str, split: str | None = None, *, chat: bool = True, **argume
     problems = task.problems(split, **arguments)
     if answers_turns(task, problems):
         raise InvalidArgumentError(
-            f"an episode of {env} has several turns, with what the environment says in between, which are not played here: "
-            "choose an environment of one turn, or TRL or verl, whose trainers play them"
+            f"an episode of {env} has several turns with answers of the environment, which this adapter can't play: choose an "
+            "environment of one turn, or the adapters for TRL or verl, which play several turns"
         )
     prompt = task.prompt_for(problems, chat=chat)
     name, verifier_arguments = task.verifier_of(problems, chat=isinstance(prompt, rlvr_envs.ChatPrompt))
@@ -111,7 +111,7 @@ def text_of(completion: object) -> str:
 
 
 def before_stop(text: str, stop: Sequence[str]) -> str:
-    """The text before the first stop string; an environment judges nothing beyond it."""
+    """The text before the first stop string. An environment judges no text after a stop string."""
     return text[: min((at for string in stop if (at := text.find(string)) >= 0), default=len(text))]
 
 
@@ -136,7 +136,7 @@ def _content(content: object) -> str:
 def json_row(problem: Problem, prompt: object) -> str:
     """A problem as one line of an exported data set.
 
-    In the line, reference and metadata are texts of JSON, so that rows have the same columns whatever these contain.
+    Reference and metadata are written as texts of JSON, so that all rows have the same columns.
 
     Raises:
         DataError: If the reference can't be written as JSON and read again.
@@ -151,7 +151,7 @@ def json_row(problem: Problem, prompt: object) -> str:
 
 
 def as_python(owner: str, arguments: Mapping[str, object]) -> str:
-    """Arguments as Python source, to be written to a file.
+    """Write arguments as Python source for a file.
 
     Raises:
         InvalidArgumentError: If the arguments are not plain data.
@@ -169,7 +169,9 @@ def as_python(owner: str, arguments: Mapping[str, object]) -> str:
 
 
 def data_as_python(arguments: Mapping[str, object]) -> str:
-    """A data set's arguments as Python source for a file that is run in other folders: paths are made absolute.
+    """Write a data set's arguments as Python source for a file.
+
+    Paths become absolute, since the file may run in another folder.
 
     Raises:
         InvalidArgumentError: If the arguments are not plain data.

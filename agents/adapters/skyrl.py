@@ -1,4 +1,4 @@
-"""SkyRL-gym: a verifier as an environment of one turn.
+"""SkyRL-gym: use a verifier as an environment of one turn.
 
 ```
 skyrl_gym.register(id="rlvr-math", entry_point="agents.adapters.skyrl:VerifierEnv", kwargs={"verifier": "math"})
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    # The class is made on request, since its base class is SkyRL-gym's.
+    # The class is made on request, since its base class is in SkyRL-gym.
     if name == "VerifierEnv":
         return _environment_class()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -34,11 +34,11 @@ def _environment_class() -> type[Any]:
     from skyrl_gym.envs.base_text_env import BaseTextEnv, BaseTextEnvStepOutput
 
     class VerifierEnv(BaseTextEnv):  # type: ignore[misc]
-        """An environment that asks once, and judges the answer.
+        """An environment of one turn, which judges the answer.
 
         Args:
             env_config: SkyRL's configuration of the environment; not used.
-            extras: The row, with `reward_spec.ground_truth` and further keys; it becomes the problem's metadata.
+            extras: The row, with `reward_spec.ground_truth` and further keys. The row becomes the problem's metadata.
             verifier: As for `verifiers.make`.
             verifier_args: Arguments of the verifier.
         """

@@ -1,8 +1,8 @@
-"""TRL: verifiers as reward functions of `GRPOTrainer` and its relatives.
+"""TRL: use verifiers as reward functions of `GRPOTrainer` and related trainers.
 
-A completion that the verifier could not judge gets None. TRL leaves a completion out of the baseline, and gives it the
-advantage 0, if *every* reward function returns None; otherwise a None counts as 0. `all_or_none` makes several functions return
-None together.
+A completion that the verifier could not judge gets None. If *every* reward function returns None for a completion, TRL leaves
+the completion out of the baseline and sets its advantage to 0. If only some functions return None, each None counts as 0.
+`all_or_none` makes several functions return None together.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _EPISODE_TOKENS = 1024
 _NOT_FOR_TEXTS = (TypeError, AttributeError, KeyError, IndexError)
 """Exceptions raised by functions that expect chat messages but get a text."""
 RewardFunction = Callable[..., list[float | None]]
-"""Called with `prompts`, `completions`, `completion_ids` and every other column of the data set, each as a list."""
+"""A function of `prompts`, `completions`, `completion_ids` and every other column of the data set, each as a list."""
 
 
 def reward_function(
@@ -74,7 +74,7 @@ def reward_function(
     Args:
         verifier: As for `verifiers.make`.
         reference: The column with the references.
-        problems: The problems, which the column `problem` numbers from 0; if given, `reference` is not used.
+        problems: The problems, which the column `problem` numbers from 0. With `problems`, the column `reference` is not used.
         stop: Texts at which a completion ends, even if the model continued.
         name: Name of the function in TRL's logs.
         **arguments: Arguments of the verifier.
@@ -123,16 +123,17 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 
 
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
-    """Make reward functions agree: if one returns None for a completion, all do, so that TRL leaves it out.
+    """Make reward functions agree.
 
-    Each function is called once for a batch, when TRL calls any of the returned functions first. Completions are passed as
-    texts, so that a penalty on length can count letters; a function that fails on texts gets TRL's chat messages.
+    If one returns None for a completion, all return None, so that TRL leaves the completion out. Each function is called once
+    for a batch, when TRL calls any of the returned functions first. Completions are passed as texts, so that a penalty on
+    length can count letters. A function that fails on texts gets TRL's chat messages instead.
     """
     asked = [_on_texts(function) for function in functions]
     last: list[tuple[Any, list[list[float | None]]]] = []
 
     def rewards(completions: Any, columns: dict[str, Any]) -> list[list[float | None]]:
-        if not last or last[0][0] is not completions:  # TRL passes one list to all functions of a batch
+        if not last or last[0][0] is not completions:  # for a batch, TRL passes the same list to all functions
             given = [function(completions, columns) for function in asked]
             whole = [None not in row for row in zip(*given, strict=True)]
             last[:] = [(completions, [_masked(values, whole) for values in given])]
@@ -149,7 +150,7 @@ def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
 
 
 def _on_texts(function: RewardFunction) -> Callable[[Any, dict[str, Any]], list[float | None]]:
-    """A reward function that gets the texts of chat messages, or the messages themselves if it fails on texts."""
+    """Make a reward function get the texts of chat messages, or the messages themselves if the function fails on texts."""
 
     def reward(completions: Any, columns: dict[str, Any]) -> list[float | None]:
         try:
@@ -169,15 +170,16 @@ def environment(
 ) -> tuple[datasets.Dataset, RewardFunction]:
     """Load an environment's problems as a data set for `train_dataset`, and their reward function.
 
-    The columns are `prompt` and `problem`. The reward function uses `problem` to find the reference, so a reference may be of
-    any type, such as unit tests. Prompts are chat messages. If the model's tokenizer has no chat template, like a base model's,
-    they are texts, and completions are judged up to the prompt's stop strings.
+    The columns are `prompt` and `problem`. The reward function finds the reference by `problem`, so a reference may have any
+    type, such as unit tests. Prompts are chat messages. If the model's tokenizer has no chat template, as for base models,
+    prompts are texts, and completions are judged up to the prompt's stop strings.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
-        tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model; None for one with a chat template.
+        tokenizer: The model's tokenizer, or the folder or Hugging Face name of the model. None means a tokenizer with a chat
+            template.
         **arguments: Arguments of the data set, such as `data_dir`.
 
     Raises:
@@ -206,15 +208,17 @@ def _has_chat_template(tokenizer: Any) -> bool:
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> Path:
-    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment; `trl_episodes` plays several turns.
+    """Write `train.py`, a script that trains with `GRPOTrainer` on an environment.
+
+    `trl_episodes` plays episodes of several turns.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Folder to write to; created if it does not exist.
+        folder: Folder to write to, which is created if necessary.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
-        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, of the environment, such
-            as `tools`; they are written into the script.
+        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, arguments of the
+            environment, such as `tools`. The arguments are written into the script.
 
     Returns:
         The script.

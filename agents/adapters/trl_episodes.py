@@ -1,9 +1,9 @@
-"""TRL's `environment_factory`: episodes of several turns with `GRPOTrainer`, in which turns before the last are tool calls.
+"""TRL's `environment_factory`: episodes of several turns with `GRPOTrainer`, in which all turns but the last are tool calls.
 
-TRL continues an episode for as long as the model calls tools. These are the environment's own tools; an environment that
-answers text, as games do, has the tool `say`. Each call is a turn of the episode, and a text without a call is the last turn.
-The episode is then judged as it stands, even if TRL has ended it by its own limits, `max_completion_length` and
-`max_tool_calling_iterations`.
+TRL continues an episode until the model stops calling tools. The tools are the environment's own tools; an environment that
+answers text, such as a game, has the tool `say`. Each call is a turn of the episode, and a text without a call is the last
+turn. Then the episode is judged in its current state, even if one of TRL's limits has ended it (`max_completion_length` and
+`max_tool_calling_iterations`).
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 _OVER = "The episode is over."
 _TAKEN = ("reset", "get_reward")
-"""Names that TRL uses itself."""
+"""Method names that TRL uses itself."""
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}
 
 
 class Played:
-    """An environment for TRL, which calls `reset`, and uses the public methods that `episodes` adds as tools."""
+    """An environment for TRL. TRL calls `reset`, and uses the public methods that `episodes` adds as tools."""
 
     _world: rlvr_envs.MessageEnv
 
@@ -48,7 +48,7 @@ class Played:
         try:
             episode.take(rlvr_envs.TextCompletion(text, calls=calls))
         except Exception as error:
-            self._broken = error  # TRL turns the exception into an answer, and continues
+            self._broken = error  # TRL turns the exception into an answer and continues
             raise
         said = [message.content.strip() for message in answered(episode)]
         return "\n".join([*said, _OVER] if self._started.over else said)
@@ -65,15 +65,15 @@ def episodes(
 ) -> tuple[datasets.Dataset, Callable[[], Played], Callable[..., list[float | None]]]:
     """Load an environment for `train_dataset`, `environment_factory` and `reward_funcs`.
 
-    The reward equals that of an episode of this package: the rewards of the turns plus the verifier's score at the end. It is
-    None for an episode that could not be judged.
+    The reward is the same as in this package: the rewards of the turns plus the verifier's score at the end. An episode that
+    could not be judged has the reward None.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
-        tokenizer: The model's tokenizer, or the model's folder or Hugging Face name; long answers are cut by its tokens. None
-            for bytes.
+        tokenizer: The model's tokenizer, or the model's folder or Hugging Face name. The tokenizer's tokens determine where
+            long answers are cut; None counts bytes.
         **arguments: Arguments of the environment, such as `tools`.
 
     Raises:
@@ -105,10 +105,10 @@ def episodes(
 
 
 def _ended(played: Played, completion: Any) -> float | None:
-    """The score of an episode; the last message, if it calls no tool, is played as the last turn.
+    """The score of an episode. The last message is played as the last turn, unless it calls a tool.
 
     Raises:
-        Exception: The exception that a turn raised, such as that of an interaction that breaks its contract; it stops the run.
+        Exception: Any exception that a turn raised, such as the exception of a faulty interaction; it stops the run.
     """
     if played._broken is not None:
         raise played._broken
@@ -141,11 +141,11 @@ def _name(tool: Mapping[str, Any]) -> str:
 
 
 def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str]:
-    """A tool as a method, whose signature and docstring give `transformers` the tool's schema.
+    """Make a method for a tool. From its signature and docstring, `transformers` derives the tool's schema.
 
     Args:
         tool: Schema of the tool.
-        says: Whether the method's argument is the text of the turn, instead of an argument of a tool call.
+        says: Whether the method's argument is the text of a turn, instead of an argument of a tool call.
     """
     name, schema = _name(tool), tool["function"]["parameters"]
     needed = schema.get("required", ())
@@ -174,7 +174,10 @@ def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str
 
 
 def _type(schema: Mapping[str, Any]) -> Any:
-    """The Python type with the nearest schema; the tool answers with an error if arguments do not fit its own schema."""
+    """The Python type with the nearest schema.
+
+    If arguments do not fit the tool's own schema, the tool answers with an error.
+    """
     if choices := schema.get("enum"):
         return Literal[tuple(choices)]
     return _TYPES.get(schema.get("type", "string"), str)

@@ -1,4 +1,4 @@
-"""verl: a verifier as its custom reward function.
+"""verl: use a verifier as the custom reward function.
 
 ```
 reward.custom_reward_function.path=pkg://agents.adapters.verl
@@ -6,7 +6,7 @@ reward.custom_reward_function.name=compute_score
 +reward.custom_reward_function.reward_kwargs.verifier=math
 ```
 
-`export` writes an environment's problems as Parquet, with their own reward function.
+`export` writes an environment's problems as Parquet, together with their reward function.
 
 verl can't leave a sample out, and a NaN would spoil the whole batch, so a verifier that breaks raises an exception, which stops
 the run (verl 0.9: `verl/trainer/ppo/reward.py`, `verl/experimental/reward_loop/`).
@@ -53,13 +53,13 @@ def compute_score(
     verifier_args: Mapping[str, Any] | None = None,
     **unused: Any,
 ) -> dict[str, Any]:
-    """Score one response; all results have the same keys, as verl's batches require.
+    """Score one response. All results have the same keys, as verl's batches require.
 
     Args:
-        data_source: The row's source; becomes part of the problem's id.
+        data_source: The row's source, which becomes part of the problem's id.
         solution_str: The response.
         ground_truth: The row's `reward_model.ground_truth`, which is the reference.
-        extra_info: The row's further data; becomes the problem's metadata.
+        extra_info: The row's further data, which becomes the problem's metadata.
         verifier: As for `verifiers.make`.
         verifier_args: Arguments of the verifier.
         **unused: Further arguments that verl passes to all reward functions, such as the address of a reward model.
@@ -81,19 +81,19 @@ def compute_score(
 def export(
     env: str, folder: str | Path, *, split: str | None = None, limit: int | None = None, **arguments: Any
 ) -> tuple[Path, Path]:
-    """Write an environment's problems as Parquet, and `reward.py` to judge them, or `agent.yaml` for several turns.
+    """Write an environment's problems as Parquet, and `reward.py` for judging or, for several turns, `agent.yaml`.
 
     `agent.yaml` names `verl_episodes.EpisodeLoop`, which plays and judges an episode for each row. A row contains the index and
-    id of its problem. The problem itself is read from the environment's data, which must therefore be present where verl runs.
-    So a reference may be of any type, such as unit tests.
+    id of its problem. The problem itself is read from the environment's data, so that a reference may have any type, such as
+    unit tests. The data must therefore be present where verl runs.
 
     Args:
         env: As for `rlvr_envs.environment_class`.
-        folder: Folder to write to; created if it does not exist.
+        folder: Folder to write to, which is created if necessary.
         split: None for the environment's own default.
         limit: Number of problems; None for all.
-        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, of the environment, such
-            as `tools`; they are written into the second file.
+        **arguments: Arguments of the data set, such as `data_dir`, and, for episodes of several turns, arguments of the
+            environment, such as `tools`. The arguments are written into the second file.
 
     Returns:
         The data, `SPLIT.parquet`, and `reward.py` or `agent.yaml`.
@@ -141,7 +141,7 @@ def export(
 
 
 def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..., dict[str, Any]]:
-    """`compute_score` for exported rows: it judges with an environment's verifier, and loads the data at the first row."""
+    """Make `compute_score` for exported rows. It judges with an environment's verifier, and loads the data at the first row."""
 
     @functools.cache
     def task() -> Any:
@@ -163,10 +163,10 @@ def scorer_of(env: str, split: str, arguments: Mapping[str, Any]) -> Callable[..
 
 
 def check_row(row: Mapping[str, Any], env: str, problem: Problem) -> None:
-    """Check that a row's index still belongs to the problem that was exported.
+    """Check that a row's index still belongs to the exported problem.
 
     Raises:
-        DataError: If it belongs to another problem.
+        DataError: If the index belongs to another problem.
     """
     if problem.id != row["id"]:
         raise DataError(
@@ -191,7 +191,7 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
 @functools.cache
 def _made(name: str, arguments: str) -> Verifier:
-    """The verifier, cached so that each worker makes only one, since it may hold processes."""
+    """The verifier. A verifier may hold processes, so it is cached and each worker makes only one."""
     return verifiers.make(name, **json.loads(arguments))
 
 

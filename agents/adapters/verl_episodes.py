@@ -1,8 +1,8 @@
 """verl's agent loop for episodes of several turns, which `agents.adapters.verl.export` names in `agent.yaml`.
 
-The environment receives and returns tokens, as in this package's own training: exactly the sampled tokens are trained on, and
-the environment's tokens between them have a mask of 0 in the response. Rewards equal those of the same episode in this package.
-A verifier that breaks raises an exception, since verl can't leave a sample out.
+The environment receives and returns tokens, as in this package's own training. So training uses exactly the sampled tokens; the
+environment's tokens between them have a mask of 0 in the response. Rewards are the same as for the same episode in this
+package. A verifier that breaks raises an exception, since verl can't leave a sample out.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
         **given: Arguments that verl passes to every agent loop.
 
     Raises:
-        InvalidArgumentError: If verl's limits are too small for an episode, or the environment limits which tokens are
-            legal.
+        InvalidArgumentError: If verl's limits are too small for an episode, or not all tokens are legal in the environment.
     """
 
     def __init__(self, *, env: str, split: str, arguments: str, **given: Any) -> None:
@@ -43,7 +42,7 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
         self._streams = _streams(env, split, arguments, self.tokenizer)
         rules = self._streams.rules
         if rules.legal_actions is not None:
-            raise InvalidArgumentError(f"{env} limits which tokens are legal, of which verl's engines know nothing")
+            raise InvalidArgumentError(f"{env} limits which tokens are legal, and verl's engines can't limit tokens")
         most = rules.max_new_tokens + rules.max_inserted_tokens
         for name, limit, needed in (
             ("data.max_response_length", self.rollout_config.response_length, most),
@@ -90,13 +89,13 @@ class EpisodeLoop(AgentLoopBase):  # type: ignore[misc]  # verl has no types
 
 
 class _Played:
-    """The part of an episode played so far, in verl's fields."""
+    """An episode up to the current turn, in verl's fields."""
 
     def __init__(self, observation: rlvr_envs.Observation, info: dict[str, Any]) -> None:
         self.prompt: list[int] = observation["tokens"][: int(observation["length"][0])].tolist()
         self.response: list[int] = []
         self.mask: list[int] = []
-        """1 for the model's tokens, 0 for the environment's."""
+        """1 for the model's tokens, 0 for the environment's tokens."""
         self.metrics: dict[str, Any] = {}
         self.over = False
         self._logprobs: list[float] = []
@@ -141,5 +140,5 @@ class _Played:
 
 @functools.lru_cache(maxsize=8)
 def _streams(env: str, split: str, arguments: str, tokenizer: Any) -> rlvr_envs.TokenStreams:
-    """The environment's streams, made once for all episodes of a worker."""
+    """The environment's streams, which are made once for all episodes of a worker."""
     return streams_of(env, split, tokenizer, ast.literal_eval(arguments))

@@ -1,1 +1,1 @@
-"""One file for each paper, with its advantages and its loss; everything else that an agent does is in `agents.learn.agent`."""
+"""One file for each paper, with the paper's advantages and loss. All other parts of an agent are in `agents.learn.agent`."""

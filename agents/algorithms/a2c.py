@@ -1,11 +1,11 @@
 """Advantage actor-critic: A2C, the synchronous form of A3C (Mnih et al. 2016, arXiv:1602.01783, algorithm S3).
 
-With one-step errors it is the plain actor-critic; see `actor_critic.py`.
+A2C with one-step errors is the plain actor-critic; see `actor_critic.py`.
 
 The critic's value V of the state before a token is the baseline, and V of the state n tokens later estimates the rest of the
-return: A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` gives the TD error; without `steps_ahead`
-the errors of all n are mixed by generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438), for which
-`gae_lambda=1` gives the whole return minus the value.
+return: A_t = r_t + ... + g^(n-1) r_(t+n-1) + g^n V_(t+n) - V_t. `steps_ahead=1` gives the TD error. Without `steps_ahead`,
+generalised advantage estimation (Schulman et al. 2015, arXiv:1506.02438) mixes the errors of all n; `gae_lambda=1` gives the
+whole return minus the value.
 
 Inexact values bias the expected gradient unless `gae_lambda` is 1. The mean over the batch's tokens also biases the gradient if
 lengths differ.
@@ -47,7 +47,7 @@ class A2CConfig(AgentConfig):
     gae_lambda: Annotated[float, Between(0, 1)] = 1.0
     """Decay of generalised advantage estimation (lambda)."""
     steps_ahead: Annotated[int | None, AtLeast(1)] = None
-    """Number of steps n of n-step advantages, in place of `gae_lambda`; None uses generalised advantage estimation."""
+    """Number of steps n of n-step advantages, which replace `gae_lambda`; None uses generalised advantage estimation."""
 
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "gae_lambda": 0.95}
 

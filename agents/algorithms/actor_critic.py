@@ -1,17 +1,17 @@
 """Actor-critic (Barto, Sutton and Anderson 1983; Sutton and Barto 2018, section 13.5).
 
-The critic's value V of the state before a token is the baseline, and V of the state after it estimates the rest of the
-return: A_t = r_t + g V_(t+1) - V_t, the TD error. This error has less variance than the whole return, and is biased if the
-critic is wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, as in the paper, later errors
-contribute with a weight that decays by `trace_decay` for each token: A_t = sum over k of (g trace_decay)^k times the error k
-tokens later.
+The critic's value V of the state before a token is the baseline, and V of the state after the token estimates the rest of the
+return. The advantage is the TD error, A_t = r_t + g V_(t+1) - V_t, which has less variance than the whole return but is biased
+if the critic is wrong. The critic learns the one-step return r_t + g V_(t+1). With eligibility traces, as in the paper, later
+errors contribute with a weight that decays by `trace_decay` for each token: A_t = sum over k of (g trace_decay)^k times the
+error k tokens later.
 
 A2C differs by an entropy bonus, whole returns by default, and n-step errors.
 
-Departures from the paper: the default is `trace_decay=0.95`. With the paper's 0, the first tokens of a completion learn only
-through a still untrained critic: from the early checkpoint of benchmarks/learning_curves.py (Addition, 25 steps of 128
-completions, one seed) greedy accuracy fell from 0.42 to 0.10 with 0, and rose to 0.66 with `trace_decay=1`. Also, traces are
-in their forward view (GAE, arXiv:1506.02438), Adam replaces plain gradient steps, each batch has whole episodes with the
+Departures from the paper: the default is `trace_decay=0.95`. With the paper's value, 0, the first tokens of a completion learn
+only through a critic that is still untrained: from the early checkpoint of benchmarks/learning_curves.py (Addition, 25 steps of
+128 completions, one seed) greedy accuracy fell from 0.42 to 0.10 with 0, and rose to 0.66 with `trace_decay=1`. Also, traces
+are in their forward view (GAE, arXiv:1506.02438), Adam replaces plain gradient steps, each batch has whole episodes with the
 values before the update, and the book's factor gamma^t is omitted.
 """
 
@@ -62,11 +62,11 @@ class ActorCritic(Agent):
     config: ActorCriticConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The TD error r_t + g V_(t+1) - V_t, or, with traces, the decayed sum of this error and all later ones."""
+        """The TD error r_t + g V_(t+1) - V_t or, with traces, the decayed sum of this error and all later errors."""
         return critic_advantages(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def value_targets(self, batch: Batch) -> Tensor | None:
-        """The one-step return r_t + g V_(t+1), or, with traces, the lambda-return."""
+        """The one-step return r_t + g V_(t+1) or, with traces, the lambda-return."""
         return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.trace_decay)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

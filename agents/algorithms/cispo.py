@@ -1,9 +1,10 @@
 """CISPO: Clipped Importance Sampling Policy Optimization (MiniMax 2025, "MiniMax-M1", arXiv:2506.13585, equations 4 and 5).
 
-Clipping the surrogate removes the gradient of exactly those tokens that have moved most. CISPO caps the importance weight
-instead, so every token keeps its gradient: -min(ratio, is_cap) A log pi, where the weight is a constant.
+PPO's clipping of the surrogate removes the gradient of exactly the tokens whose probability has changed most. CISPO caps the
+importance weight instead, so that every token keeps its gradient: -min(ratio, is_cap) A log pi, in which the weight is a
+constant.
 
-Departure from the paper: DAPO's dynamic sampling and length penalty, which the paper also uses, are omitted; the penalty is
+Departure from the paper: DAPO's dynamic sampling and length penalty, which the paper uses, are omitted. The penalty is
 available as `truncation="soft-overlong"`.
 """
 
@@ -34,13 +35,13 @@ class CISPOConfig(GroupConfig):
     """Settings of CISPO."""
 
     scale: Scale = "group-std"
-    """Divisor of the difference between a score and its group's mean: the standard deviation of the group, that of the
-    batch, or nothing."""
+    """Divisor of the difference between a score and the group's mean: the standard deviation of the group or of the batch, or
+    none."""
     credit: Credit = "completion"
-    """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
-    relative to the group; `turn` is for environments of several turns with rewards between turns."""
+    """Credit of a token, relative to the group: `completion` is the score of the whole completion, and `turn` is the rewards
+    from the token's turn onwards, for environments of several turns with rewards between turns."""
     is_cap: Annotated[float, Above(0, infinite=True)] = 5.0
-    """Largest importance weight, the ratio itself and not its distance from 1."""
+    """Largest importance weight. The limit is on the ratio itself, not on its distance from 1."""
 
 
 class CISPO(GroupAgent):
@@ -50,7 +51,7 @@ class CISPO(GroupAgent):
     config: CISPOConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The z-score within the group, of the completion's score or of the rewards from the turn onwards."""
+        """The z-score within the group of the completion's score, or of the rewards from the turn onwards."""
         return credited(batch, self.config.credit, relative_to(self.config.scale))
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
@@ -58,6 +59,6 @@ class CISPO(GroupAgent):
         return cispo(logprobs, batch.old, advantages, self.config.is_cap)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where the weight is capped; the gradient remains."""
+        """Return the tokens at which the weight is capped; they keep their gradient."""
         capped = (logprobs - batch.old).exp() > self.config.is_cap
         return torch.zeros_like(capped), capped

@@ -1,11 +1,11 @@
 """DAPO: Decoupled Clip and Dynamic Sampling Policy Optimization (Yu et al. 2025, arXiv:2503.14476, section 3).
 
-DAPO makes four changes to GRPO. The upper clip bound is wider than the lower, so unlikely tokens can become likely
-(clip-higher). Problems whose completions all score the same are replaced before the update (dynamic sampling). The loss is a
-mean over tokens. Completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
+DAPO makes four changes to GRPO. The upper clip range is wider than the lower clip range, so that unlikely tokens can become
+likely (clip-higher). Problems whose completions all score the same are replaced before the update (dynamic sampling). The loss
+is a mean over tokens. Completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
 `max_tokens` and `overlong_margin`).
 
-Departure from the paper: after `max_rounds` rounds of problems the step continues with the groups it has.
+Departure from the paper: after `max_rounds` rounds of problems, the step continues with the groups so far.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class DAPOConfig(GRPOConfig):
 
     clip_high: float = 0.28
     max_rounds: Annotated[int, AtLeast(1)] = 4
-    """Number of rounds of `problems_per_step` problems that a step may draw to find as many problems whose scores differ; 1
-    turns dynamic sampling off."""
+    """Maximum number of rounds of a step. A round draws `problems_per_step` problems; rounds are drawn until this number of
+    groups each contain different scores. 1 turns dynamic sampling off."""
 
 
 class DAPO(GRPO):
@@ -42,7 +42,7 @@ class DAPO(GRPO):
     def sample_batch(
         self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
     ) -> tuple[list[Trajectory], int]:
-        """Play rounds of problems until `problems_per_step` groups have scores that differ."""
+        """Play rounds of problems until `problems_per_step` groups each contain different scores."""
         if self.config.max_rounds == 1:
             return super().sample_batch(sampling, env, first_round)
         wanted = self.config.problems_per_step
@@ -53,7 +53,7 @@ class DAPO(GRPO):
             for group in _groups(sampling.play(env, sampling.episodes(env, first_round + rounds))):
                 (spread if _spreads(group) else flat).append(group)
             rounds += 1
-        # Groups without spread fill up the step: they have no gradient, and keep its size as configured.
+        # Groups of equal scores fill up the step. They have no gradient, and keep the configured size of the step.
         return _renumbered((spread + flat)[:wanted]), rounds
 
 

@@ -1,17 +1,18 @@
 """DPO: Direct Preference Optimization (Rafailov et al. 2023, arXiv:2305.18290, equation 7).
 
-The policy that maximises the expected reward less beta times the KL divergence from a reference policy is
-pi(y) = pi_ref(y) exp(r(y) / beta) / Z. So beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the policy
-itself gives the likelihood of preferences under Bradley and Terry's model: no reward model, no sampling. The reference is the
-policy at the start.
+The objective is the expected reward minus beta times the KL divergence from a reference policy. The policy pi(y) = pi_ref(y)
+exp(r(y) / beta) / Z maximises this objective. So beta log(pi / pi_ref) is a reward up to a constant of the prompt, and the
+policy itself gives the likelihood of preferences under Bradley and Terry's model. DPO needs neither a reward model nor
+sampling. The reference is the policy at the start.
 
-Pairs come from a file (`pairs`), or are made online from the policy's own verified completions: in each group the best and
-the worst, or all pairs with different scores (Guo et al. 2024, "Direct Language Model Alignment from Online AI Feedback",
-arXiv:2402.04792, ask a judge about two). Groups whose scores are all equal have no pair.
+Pairs come from a file (`pairs`), or are made online from the policy's own verified completions: in each group, the best and the
+worst completion, or all pairs with different scores (Guo et al. 2024, "Direct Language Model Alignment from Online AI
+Feedback", arXiv:2402.04792, ask a judge about two completions). A group of equal scores has no pair.
 
-The gradient of the loss of a pair is -dL/dh (grad log pi(chosen) - grad log pi(rejected)) at the margin h of the two, a policy
-gradient whose advantages are the slope of the loss. It is computed that way: one pass gives the margins at the current weights,
-and the learner's pass is the usual policy-gradient pass. So the two completions of a pair need not share a micro-batch.
+The gradient of a pair's loss at the pair's margin h is dL/dh (grad log pi(chosen) - grad log pi(rejected)). This is a policy
+gradient in which the slope of the loss gives the advantages, and is computed so: one pass gives the margins at the current
+weights, and the learner's pass is the usual policy-gradient pass. So the two completions of a pair need not share a
+micro-batch.
 
 `preference_loss="ipo"` and `label_smoothing` are two variants; see `agents.losses.preference_loss`.
 """
@@ -57,15 +58,15 @@ class DPOConfig(AgentConfig):
     """Settings of DPO."""
 
     pairs: str | None = None
-    """File of preference pairs (.jsonl or .parquet) or folder of rlvr eval to learn from, in place of the policy's own
-    completions; a step has `problems_per_step` pairs."""
+    """Source of preference pairs in place of the policy's own completions: a .jsonl or .parquet file, or a folder of rlvr eval.
+    A step has `problems_per_step` pairs."""
     beta: Annotated[float, Above(0)] = 0.1
-    """Weight of the KL divergence from the reference in DPO's objective; small values allow large changes."""
+    """Weight of the KL divergence from the reference in DPO's objective. A small weight allows large changes."""
     pairing: Pairing = "best-worst"
-    """The pairs that are made from a group of the policy's own completions: the best with the worst, or `all` pairs with
-    different scores."""
+    """The pairs to make from a group of the policy's own completions: `best-worst` pairs the best with the worst completion,
+    and `all` makes all pairs with different scores."""
     preference_loss: PreferenceLoss = PreferenceLoss.SIGMOID
-    """Loss of a pair: `sigmoid` (DPO) or `ipo`, whose optimum stays finite if preferences are certain."""
+    """Loss of a pair: `sigmoid` (DPO), or `ipo`, which has a finite optimum even if preferences are certain."""
     label_smoothing: Annotated[float, Between(0, 0.5, open_high=True)] = 0.0
     """Probability with which a preference is assumed to be wrong, from 0 to below 0.5."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
@@ -107,14 +108,14 @@ class DPO(Agent):
         self.pairs: list[PreferencePair] | None = (
             None if config.pairs is None else read_pairs(config.pairs, seed=config.seed)
         )
-        """The pairs to learn from; None if the policy's own completions are paired."""
+        """The pairs from the file; None if pairs are made from the policy's own completions."""
 
     # Pairs
 
     def sample_batch(
         self, sampling: Plays, env: VectorEnv[Any, Any, Any], first_round: int
     ) -> tuple[list[Trajectory], int]:
-        """Sample groups, or take the next pairs of the file: the preferred completion has a score of 1, the other 0."""
+        """Sample groups, or take the file's next pairs, with score 1 for the preferred completion and 0 for the other."""
         if self.pairs is None:
             return super().sample_batch(sampling, env, first_round)
         world = env.unwrapped
@@ -128,7 +129,7 @@ class DPO(Agent):
         ], 1
 
     def chosen_and_rejected(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """Row indices i64[n] of the completions of n pairs."""
+        """The rows of the chosen and of the rejected completions of n pairs, each i64[n]."""
         chosen: list[int] = []
         rejected: list[int] = []
         scores = batch.scores.tolist()
@@ -148,7 +149,10 @@ class DPO(Agent):
     # The loss
 
     def prepare(self, batch: Batch) -> Batch:
-        """Add the log-probabilities of reference and policy; for completions of a file, the policy's are also the sampler's."""
+        """Add the reference's and the policy's log-probabilities.
+
+        For a file's completions, the policy counts as the sampler.
+        """
         batch = super().prepare(batch)
         current = learn.token_logprobs(self.policy, batch, self.config.learner.micro_batch_size)
         if self.pairs is not None:
@@ -156,7 +160,7 @@ class DPO(Agent):
         return dataclasses.replace(batch, old_logprobs=current)
 
     def advantages(self, batch: Batch) -> Tensor:
-        """Minus the loss's slope in each completion's log-probability, scaled from a mean over pairs to a mean over rows."""
+        """Minus the slope of the loss in each completion's log-probability, scaled for a mean over rows instead of pairs."""
         return self._slopes(batch, batch.old)[0]
 
     def _slopes(self, batch: Batch, logprobs: Tensor) -> tuple[Tensor, dict[str, float]]:
@@ -185,11 +189,17 @@ class DPO(Agent):
         }
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """-A log pi(y_t), summed over the completion: at the current weights its gradient is that of the loss of pairs."""
+        """-A log pi(y_t), summed over the completion.
+
+        At the current weights, its gradient equals the gradient of the loss of pairs.
+        """
         return policy_gradient(logprobs, advantages)
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take one optimiser step in each epoch, with the margins at the current weights; pair metrics are the first step's."""
+        """Take one optimiser step in each epoch, with the margins at the current weights.
+
+        The pair metrics come from the first step.
+        """
         steps: list[dict[str, float]] = []
         _, metrics = self._slopes(batch, batch.old)
         for epoch in range(self.config.epochs):
@@ -199,7 +209,7 @@ class DPO(Agent):
             steps.append(self.learner.step(batch, advantages, self.updating.loss()))
         metrics = merge(steps) | metrics
         if self.pairs is not None:
-            # Nothing was sampled: completions of a file say nothing of the policy's score, nor of its divergence.
+            # Nothing was sampled, so the policy's score and divergence are unknown.
             metrics["reward"] = math.nan
             metrics.pop("kl", None)
         return metrics

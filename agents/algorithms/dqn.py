@@ -1,27 +1,27 @@
 """DQN: deep Q-networks (Mnih et al. 2015, "Human-level control through deep reinforcement learning", algorithm 1).
 
-Q-learning with a network: the outputs of a policy's last layer are read as action values Q(s, a), the policy acts ε-greedily by
-them, and its transitions go into a replay buffer. Each update draws transitions (s, a, r, s') from the buffer and moves Q(s, a)
-towards
+Q-learning with a network. The outputs of a policy's last layer are read as action values Q(s, a). The policy acts ε-greedily by
+these values, and its transitions go into a replay buffer. Each update draws transitions (s, a, r, s') from the buffer and moves
+Q(s, a) towards
 
     y = r + γ max_b Q'(s', b),   or y = r if the episode ended
 
-by a step on the Huber loss of Q(s, a) - y. This loss is quadratic near 0 and has a slope of at most 1: the paper's error
-clipping. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so targets don't chase the
-network that is fitted to them. The buffer makes transitions of one batch nearly independent.
+by a step on the Huber loss of Q(s, a) - y. This loss is quadratic near 0 and has a slope of at most 1, which is the paper's
+error clipping. Q' is the target network, a copy of Q that is renewed only every `target_every` updates, so that targets stay
+fixed while Q is fitted to them. Thanks to the buffer, transitions of one batch are nearly independent.
 
 * `double`: y = r + γ Q'(s', argmax_b Q(s', b)). One network chooses the action and the other evaluates it, which reduces the
   overestimation of values (van Hasselt, Guez and Silver 2016, arXiv:1509.06461).
-* Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b). The network computes it:
+* Dueling (Wang et al. 2016, arXiv:1511.06581): Q = V(s) + A(s, a) - mean_b A(s, b). The network computes this sum; see
   `MLPPolicy(dueling=True)`.
 
-The policy reads the state: a `transformers` model the prefix of tokens, an `MLPPolicy` the environment's vector. If the
+A `transformers` model reads the prefix of tokens as the state, and an `MLPPolicy` reads the environment's vector. If the
 environment limits tokens, maxima are over the legal tokens.
 
-Departures from the paper: whole episodes are played between updates, with one update for every `tokens_per_update` tokens, as
-if acting and learning alternated; Adam in place of RMSprop; no stacked frames, and losing a life does not end an episode. A
-truncated episode ends with its last reward; with `truncation="bootstrap"`, for time limits that aren't part of the task, it is
-followed by the value of its last state.
+Departures from the paper: whole episodes are played between updates, but the number of updates is one for every
+`tokens_per_update` tokens, as if acting and learning alternated. Adam replaces RMSprop. There are no stacked frames, and losing
+a life does not end an episode. A truncated episode ends with its last reward. With `truncation="bootstrap"`, for time limits
+that aren't part of the task, the value of the last state is added.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ _NO_POLICY_GRADIENT = "dqn learns action values from a buffer, and has no policy
 
 @dataclass(frozen=True)
 class DQNConfig(AgentConfig):
-    """Settings of DQN; settings of `AgentConfig` that belong to policy gradients must keep their defaults."""
+    """Settings of DQN. Settings of `AgentConfig` for policy gradients must keep their defaults."""
 
     problems_per_step: int = 16
     group_size: int = 1
@@ -71,11 +71,11 @@ class DQNConfig(AgentConfig):
     double: bool = False
     """Whether the online network chooses the next action that the target network evaluates (double DQN)."""
     buffer_size: Annotated[int, AtLeast(1)] = 50_000
-    """Number of transitions in the replay buffer; the oldest are dropped."""
+    """Number of transitions in the replay buffer. When the buffer is full, the oldest transitions are dropped."""
     learn_from: Annotated[int, AtLeast(1)] = 500
     """Number of transitions in the buffer before the first update."""
     batch_size: Annotated[int, AtLeast(1)] = 64
-    """Number of transitions of one update."""
+    """Number of transitions in one update."""
     tokens_per_update: Annotated[float, Above(0)] = 4.0
     """Number of sampled tokens for each update; the paper uses 4."""
     target_every: Annotated[int, AtLeast(1)] = 100
@@ -83,7 +83,7 @@ class DQNConfig(AgentConfig):
     epsilon: Annotated[float, Between(0, 1)] = 1.0
     """Probability of exploring at the start, by a token drawn uniformly."""
     epsilon_end: Annotated[float, Between(0, 1)] = 0.05
-    """Probability of exploring after `epsilon_tokens` tokens, reached linearly."""
+    """Probability of exploring after `epsilon_tokens` tokens; it falls linearly until then."""
     epsilon_tokens: Annotated[int, AtLeast(1)] = 10_000
     """Number of sampled tokens over which the probability of exploring falls."""
     control: ClassVar[Mapping[str, Any]] = {
@@ -99,7 +99,7 @@ class DQNConfig(AgentConfig):
         "epsilon_tokens": 8000,
         "learner": LearnerConfig(learning_rate=2.3e-3, max_grad_norm=10.0),
     }
-    """The settings that RL Baselines3 Zoo found for CartPole-v1, with an episode between updates in place of 256 steps."""
+    """The settings of RL Baselines3 Zoo for CartPole-v1, but with one episode between updates instead of 256 steps."""
     learns_values: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -167,7 +167,7 @@ class DQN(Agent):
         greedy: bool = True,
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
-        """Evaluate the greedy policy; see `evaluate`. Its logits are action values, so it is never sampled from."""
+        """Evaluate the greedy policy; see `evaluate`. Since its logits are action values, the policy is never sampled from."""
         if not greedy:
             raise InvalidArgumentError("dqn is evaluated greedily: its outputs are values, not log-probabilities")
         return super().evaluate(env, problems=problems, samples=samples, greedy=True, record=record)
@@ -175,7 +175,7 @@ class DQN(Agent):
     # Learning
 
     def update(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:
-        """Add episodes to the buffer, make as many updates as their token count allows, and return the metrics."""
+        """Add episodes to the buffer, make the number of updates that their tokens allow, and return the metrics."""
         config = self.config
         metrics = {"epsilon": self.epsilon()}
         self.policy.release_cache()
@@ -189,7 +189,7 @@ class DQN(Agent):
 
     def _one_update(self) -> dict[str, float]:
         config = self.config
-        # A pure function of the seed and the number of updates, so that a resumed run draws the same.
+        # Draws depend only on the seed and the number of updates, so that a resumed run makes the same draws.
         generator = np.random.default_rng(int(episode_seeds(config.seed, _REPLAY + self.updates, 1)[0]))
         batch, legal = self.buffer.sample(generator.integers(len(self.buffer), size=config.batch_size))
         batch, legal = batch.to(self.policy.device), legal.to(self.policy.device)
@@ -205,7 +205,7 @@ class DQN(Agent):
         return {"loss": float(loss.detach()), "value": float(values.detach().mean()), **metrics}
 
     def values_and_targets(self, batch: Batch, legal: Tensor) -> tuple[Tensor, Tensor]:
-        """Q(s, a) f32[b] with a gradient, and y f32[b] without one, for transitions from a `ReplayBuffer`.
+        """Q(s, a) f32[b] with a gradient, and y f32[b] without a gradient, for transitions from a `ReplayBuffer`.
 
         Args:
             batch: b transitions; see `ReplayBuffer.sample`.
@@ -251,11 +251,14 @@ class DQN(Agent):
 
 
 _REPLAY = 2**60
-"""The first stream for draws from the buffer."""
+"""Number of the first random stream for draws from the buffer."""
 
 
 def action_values(policy: TrainablePolicy, batch: Batch) -> tuple[Tensor, Tensor]:
-    """Q of every action f32[b v] in the states before and after the one token on the loss mask of each row."""
+    """The values f32[b v] of all actions in the states before and after a token.
+
+    In each row, it is the only token in the loss mask.
+    """
     head = policy.model["head"] if isinstance(policy, policies.TorchPolicy) else policy.model.get_output_embeddings()
     states = learn.contexts.read_states(policy, batch)
     rows, first = torch.arange(len(batch), device=states.device), batch.first

@@ -1,13 +1,13 @@
 """Dr. GRPO: GRPO done right (Liu et al. 2025, "Understanding R1-Zero-like training", arXiv:2503.20783, section 3.2).
 
-Two divisions bias the gradient of GRPO: by the completion's length, which favours long wrong answers, and by the group's
-standard deviation, which weights problems by their difficulty. Dr. GRPO does neither: scores are only centred, and token
-losses are summed and divided by a constant length. The mean of the group includes the completion's own score, which scales the
-gradient by (group_size - 1) / group_size.
+Two divisions bias the gradient of GRPO. Division by the completion's length favours long wrong answers, and division by the
+group's standard deviation weights problems by their difficulty. Dr. GRPO does neither: scores are centred but not scaled, and
+token losses are summed and divided by a constant length. Since the mean of the group includes the completion's own score, the
+gradient is scaled by (group_size - 1) / group_size.
 
-Departures from the paper: its equation only sums over tokens; the constant `max_tokens`, the budget of a completion, follows
-its listing and only changes the gradient's scale. Groups whose scores are all equal get exactly 0. As in GRPO here, there is
-no KL term unless `kl_coefficient` is set; the paper has none.
+Departures from the paper: its equation only sums over tokens. The division by a constant, `max_tokens`, follows the paper's
+listing, and only changes the gradient's scale; the constant is the budget of a completion. Groups of equal scores get exactly
+0. As in GRPO here, there is no KL term unless `kl_coefficient` is set; the paper has no KL term.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class DrGRPOConfig(GRPOConfig):
 
 
 class DrGRPO(GRPO):
-    """GRPO without the biases of its two divisions."""
+    """GRPO without its two biased divisions."""
 
     name = "dr-grpo"
     config: DrGRPOConfig

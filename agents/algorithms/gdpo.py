@@ -1,9 +1,9 @@
 """GDPO: Group reward-Decoupled Normalization Policy Optimization (Liu et al. 2026, arXiv:2601.05242).
 
-If the score is a weighted sum of several rewards, GRPO's z-score of the sum cannot tell their combinations apart, and the
-reward with the largest spread dominates. GDPO normalises each reward within the group separately, and then normalises their
-weighted sum over the batch; both divisions bias the direction of the expected gradient. The departures from the paper are those
-of GRPO.
+If the score is a weighted sum of several rewards, GRPO's z-score of the sum cannot tell combinations of rewards apart, and the
+reward with the largest spread dominates. GDPO normalises each reward within the group separately, and then normalises the
+weighted sum of these z-scores over the batch. Both divisions bias the direction of the expected gradient. The departures from
+the paper are the same as for GRPO.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class GDPO(ClippedGroupAgent):
 
     def __init__(self, policy: TrainablePolicy, config: GDPOConfig, *, sampler: Sampler | None = None) -> None:
         super().__init__(policy, config, sampler=sampler)
-        self._weights: dict[str, float] | None = None  # of each part, from the first verdict
+        self._weights: dict[str, float] | None = None  # the weight of each part, from the first verdict
 
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Refuse an environment whose scores have no parts, as far as the verdict on an empty completion shows this."""
+        """Refuse an environment if the verdict on an empty completion shows that scores have no parts."""
         if "observation" in with_token_info(env).single_observation_space.spaces:  # type: ignore[attr-defined] # checked there
             raise InvalidArgumentError(
                 "GDPO needs a score of several parts, which only the verifier of an environment with tokens gives, and this "
@@ -65,7 +65,7 @@ class GDPO(ClippedGroupAgent):
             raise InvalidArgumentError(_WITHOUT_PARTS)
 
     def check_episode(self, trajectory: Trajectory) -> None:
-        """Reject a score without parts, or with other parts or weights than earlier scores."""
+        """Reject a score that has no parts, or whose parts or weights differ from earlier scores."""
         if trajectory.errored:
             return
         if not trajectory.reward_parts:
@@ -76,7 +76,7 @@ class GDPO(ClippedGroupAgent):
         # The order matters: a batch stores weights by index.
         if list(weights.items()) != list(self._weights.items()):
             raise InvalidArgumentError(
-                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier ones have "
+                f"{_WITHOUT_PARTS}; problem {trajectory.problem_id!r} has the weights {weights}, and earlier problems have "
                 f"{self._weights}"
             )
 
@@ -94,7 +94,7 @@ class GDPO(ClippedGroupAgent):
 
 
 def _may_have_parts(env: rlvr_envs.TokenVectorEnv) -> bool:
-    """Whether verdicts on empty completions, one for each part of a mixture, have parts or come from a verifier that broke."""
+    """Whether the score of an empty completion has parts, or the verifier broke, in each environment of a mixture."""
     verifier, data, parts = env.streams.rules.verifier, env.streams.dataset, problem_parts(env)
     if verifier is None or parts is None:
         return False

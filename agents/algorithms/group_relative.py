@@ -19,10 +19,11 @@ if TYPE_CHECKING:
 
 
 Scale = Literal["group-std", "batch-std", "none"]
-"""Divisor of the difference between a score and its group's mean: the group's standard deviation, that of the batch
-(arXiv:2508.08221), or nothing (Dr. GRPO)."""
+"""Divisor of the difference between a score and the group's mean: the standard deviation of the group or of the batch
+(arXiv:2508.08221), or none (Dr. GRPO)."""
 Credit = Literal["completion", "turn"]
-"""The rewards that the tokens of a turn are credited with: those of the whole completion, or those from the turn onwards."""
+"""The rewards that the tokens of a turn are credited with: all rewards of the completion, or only the rewards from the turn
+onwards."""
 _RELATIVE = {"group-std": group_z_score, "batch-std": group_centered_batch_std, "none": group_centered}
 
 
@@ -54,7 +55,7 @@ class ClippedGroupConfig(GroupConfig):
 
 
 class ClippedGroupAgent(GroupAgent):
-    """A `GroupAgent` with PPO's clipped surrogate, so that a batch may be used for several optimiser steps."""
+    """A `GroupAgent` with PPO's clipped surrogate, so that a batch can be used for several optimiser steps."""
 
     config: ClippedGroupConfig
 
@@ -63,22 +64,22 @@ class ClippedGroupAgent(GroupAgent):
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the surrogate has no gradient."""
+        """Return the tokens at which the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
 
 def relative_to(scale: Scale) -> Relative:
-    """The function for the difference between a score and its group's mean, divided according to `scale`."""
+    """The function that subtracts the group's mean from a score and divides according to `scale`."""
     return _RELATIVE[scale]
 
 
 def at_every_token(advantages: Tensor, batch: Batch) -> Tensor:
-    """The advantages f64[b] of completions, expanded to f64[b l]: the same for every token."""
+    """Expand the advantages f64[b] of completions to f64[b l], the same for every token."""
     return advantages[:, None].expand(batch.tokens.shape)
 
 
 def credited(batch: Batch, credit: Credit, relative: Relative) -> Tensor:
-    """The advantage f64[b l] of each token: the rewards that it is credited with, relative to the group."""
+    """The advantage f64[b l] of each token: the rewards that the token is credited with, relative to the group."""
     if credit == "turn":
         return turn_group_relative(batch.rewards, batch.loss_mask, batch.groups, batch.valid, relative=relative)
     return at_every_token(relative(batch.scores, batch.groups, batch.valid), batch)

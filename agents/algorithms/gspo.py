@@ -1,8 +1,8 @@
 """GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
 
-GRPO with one ratio per completion, the geometric mean of its tokens' ratios. A completion is clipped as a whole, in a much
-narrower range, since means vary less. It departs from the paper as GRPO does, but uses the paper's
-aggregation.
+GSPO is GRPO with one ratio per completion, the geometric mean of its tokens' ratios. A completion is clipped as a whole, to a
+much narrower range, since means vary less. The departures from the paper are the same as for GRPO, except that the aggregation
+is the paper's.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class GSPO(GRPO):
         )
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """Return where clipping the completion's ratio removes the gradient."""
+        """Return the tokens without a gradient because their completion's ratio is clipped."""
         sequence = sequence_log_ratio(logprobs, batch.old, batch.loss_mask).expand(logprobs.shape)
         return clipped_tokens(
             sequence, torch.zeros_like(sequence), advantages, self.config.clip_low, self.config.clip_high

@@ -1,12 +1,12 @@
 """MaxRL: Maximum Likelihood Reinforcement Learning (Tajwar et al. 2026, arXiv:2602.02710).
 
 Reinforcement learning maximises the probability p of a right completion; supervised learning maximises log p. The gradient of
-log p is the gradient of p divided by p, which equals the sum over j of (1 - p)^(j-1) grad p. The mean of (R_i - mean) / mean
-grad log pi(y_i) over a group of G is unbiased for the first G - 1 terms of this sum; the first is the plain policy gradient.
-Problems that are seldom solved get a larger weight.
+log p is the gradient of p divided by p, which equals the sum over j of (1 - p)^(j-1) grad p. The first term of this sum is the
+plain policy gradient. In a group of G completions, the mean of (R_i - mean) / mean grad log pi(y_i) is an unbiased estimate of
+the first G - 1 terms. Problems that are seldom solved get a larger weight.
 
-Departures from the paper: its estimator without the baseline reaches term G, at a higher variance; the loss is PPO's clipped
-surrogate, which has the same gradient on-policy.
+Departures from the paper: the paper's estimator without the baseline also includes term G, but has a higher variance. The loss
+is PPO's clipped surrogate, which has the same gradient on-policy.
 """
 
 from __future__ import annotations

@@ -1,14 +1,13 @@
 """NPG: natural policy gradient (Kakade 2001, "A natural policy gradient").
 
-The gradient is multiplied by the inverse of the Fisher matrix, so that the step is the steepest in the space of
-distributions, whatever the parametrisation: x = F^-1 g by conjugate gradients (`agents.learn.natural_gradient`). Each step
-is scaled to a mean divergence KL(pi_old || pi) of `max_kl` by its quadratic approximation (Rajeswaran et al. 2017,
-arXiv:1703.02660).
+The step is steepest in the space of distributions, whatever the parametrisation. The gradient g is multiplied by the inverse of
+the Fisher matrix F, and conjugate gradients compute x = F^-1 g (`agents.learn.natural_gradient`). Each step is scaled to a mean
+divergence KL(pi_old || pi) of `max_kl`, by the divergence's quadratic approximation (Rajeswaran et al. 2017, arXiv:1703.02660).
 
-The divergence is computed exactly over all actions, the whole vocabulary, at each visited state.
+The divergence at each visited state is computed exactly, over all actions (the whole vocabulary).
 
-Departures from the paper: the normalised step length; whitened generalised advantage estimates of a critic in place of
-action values; and `damping` is added to the Fisher matrix's diagonal.
+Departures from the paper: the step length is normalised; whitened generalised advantage estimates of a critic replace action
+values; and `damping` is added to the Fisher matrix's diagonal.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ class NPGConfig(AgentConfig):
     max_kl: Annotated[float, Above(0)] = 0.01
     """Mean KL divergence of one step, in nats per token."""
     damping: Annotated[float, AtLeast(0)] = 0.1
-    """Multiple of the identity that is added to the Fisher matrix."""
+    """Multiple of the identity matrix to add to the Fisher matrix."""
     cg_iterations: Annotated[int, AtLeast(1)] = 10
     """Number of iterations of conjugate gradients."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "learner": LearnerConfig()}
@@ -75,7 +74,7 @@ class NPGConfig(AgentConfig):
         )
 
     def for_model(self, model: Any) -> Self:
-        """Return these settings unchanged: there is no learning rate to choose."""
+        """Return these settings unchanged, since there is no learning rate to choose."""
         return self
 
 
@@ -96,7 +95,7 @@ class NPG(Agent):
         return lambda_returns(batch, gamma=self.config.gamma, gae_lambda=self.config.gae_lambda)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:
-        """The surrogate -ratio A; at the old policy its gradient is the policy gradient."""
+        """The surrogate -ratio A, which has the policy gradient as its gradient at the old policy."""
         return -(logprobs - batch.old).exp() * advantages
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
@@ -140,13 +139,13 @@ class NPG(Agent):
         return lambda vector: learn.fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Take the full step from the weights `old`, where the surrogate is `before`."""
+        """Take the full step from the weights `old`; there, the surrogate has the value `before`."""
         learn.set_flat_parameters(self.policy, old - full)
         divergence = learn.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}
 
     def _surrogate(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """The loss of the whole batch, including entropy and KL terms; leaves its gradient unless gradients are disabled."""
+        """The loss of the whole batch, with entropy and KL terms. Its gradient is accumulated unless gradients are disabled."""
         sums = self.learner.backward(
             dataclasses.replace(batch, value_targets=None),
             advantages,

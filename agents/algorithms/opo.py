@@ -1,14 +1,13 @@
 """OPO: On-Policy RL with Optimal reward baseline (Hao et al. 2025, arXiv:2505.23585).
 
-The minimum-variance baseline weights each completion's score by its squared gradient, which grows roughly with its length, so
-scores are compared with the length-weighted mean of their group. OPO is exactly on-policy: one optimiser step per batch, no
-clipping, no KL term, no entropy bonus.
+The minimum-variance baseline weights each completion's score by the squared norm of the completion's gradient, which grows
+roughly with the length. So scores are compared with the length-weighted mean of the group. OPO is exactly on-policy. There is
+one optimiser step per batch, and no clipping, KL term or entropy bonus.
 
-Departures from the paper: KL term and entropy bonus are available, as for every agent, and off by default as in the paper;
-groups whose scores are all equal get exactly 0. As in the paper, the baseline includes the completion's own score, which
-biases the gradient: its size by a share of about 1 / `group_size`, and its direction where lengths differ. Completions that
-`truncation="mask"` excludes have no gradient, and
-so no weight in the mean.
+Departures from the paper: KL term and entropy bonus are available, as for every agent, but off by default. Groups of equal
+scores get exactly 0. As in the paper, the baseline includes the completion's own score, which biases the gradient: its size by
+a share of about 1 / `group_size`, and its direction if lengths differ. Completions that `truncation="mask"` excludes have no
+gradient, and therefore no weight in the mean.
 """
 
 from __future__ import annotations

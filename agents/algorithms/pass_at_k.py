@@ -1,12 +1,12 @@
 """Policy gradient for pass@k: the expected best score of k completions.
 
-With G completions of a problem, the contribution of a completion is the mean best score over the subsets of size k that
-contain it, minus the mean over the subsets that do not: an unbiased estimate in leave-one-out form (see
-`agents.advantages.pass_at_k`). With k = 1 it is RLOO. Problems that are solved most of the time get a small weight, since one
-success among k is enough.
+Among G completions of a problem, a completion contributes the mean best score over the subsets of size k that contain the
+completion, minus the same mean over the other subsets of size k. This leave-one-out form gives an unbiased gradient (see
+`agents.advantages.pass_at_k`). With k = 1, the method is RLOO. Problems that are solved most of the time get a small weight,
+since one success among k is enough.
 
-The paper is Walder and Karkhanis 2025, arXiv:2505.15201. Departure from it: the loss is PPO's clipped surrogate, which has
-the same gradient on-policy.
+The paper is Walder and Karkhanis 2025, arXiv:2505.15201. Departure from the paper: the loss is PPO's clipped surrogate, which
+has the same gradient on-policy.
 """
 
 from __future__ import annotations

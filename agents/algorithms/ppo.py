@@ -1,9 +1,9 @@
 """PPO: Proximal Policy Optimization (Schulman et al. 2017, arXiv:1707.06347, algorithm 1, equations 7, 9 and 11).
 
-Each batch is used for several optimiser steps: the clipped surrogate has no gradient once a token's probability has moved by
-more than the clip range in the direction of its advantage. Advantages are generalised advantage estimates with a critic
-trained beside the policy. For language models see Ouyang et al. 2022 (arXiv:2203.02155): with `kl_coefficient` the estimated
-divergence from the reference policy is subtracted from each token's reward, with a weight that `kl_target` can adapt.
+Each batch is used for several optimiser steps. The clipped surrogate has no gradient once a token's probability has changed by
+more than the clip range in the direction of the advantage. Advantages are generalised advantage estimates with a critic trained
+beside the policy. For language models, `kl_coefficient` subtracts the estimated divergence from the reference policy from each
+token's reward, with a weight that `kl_target` can adapt (Ouyang et al. 2022, arXiv:2203.02155).
 
 One training step, and the functions that implement it:
 
@@ -20,15 +20,16 @@ One training step, and the functions that implement it:
         gradient   of the mean of L over the minibatch's tokens          learn.learner.Learner.backward
         step       clip the gradient's norm, AdamW                       learn.learner.Learner.step
 
-Whitening, values of a critic with `gae_lambda` below 1, and the mean over the batch's tokens bias the expected gradient;
-without them (`whiten=False`, `gae_lambda=1`, `aggregation="sequence-mean-token-sum"`) it is exact on-policy.
+Three things bias the expected gradient: whitening, values of a critic with `gae_lambda` below 1, and the mean over the batch's
+tokens. Without these (`whiten=False`, `gae_lambda=1`, `aggregation="sequence-mean-token-sum"`), the expected gradient is exact
+on-policy.
 
 Departures from the paper: advantages are whitened over the whole batch (Engstrom et al. 2020, arXiv:2005.12729, list such
 implementation choices; most implementations whiten each minibatch). Value targets are not whitened. The default is one pass
-over a batch, in four minibatches, while the paper makes 3 to 15 passes: from the early checkpoints of
-benchmarks/learning_curves.py (one seed, 20 and 25 steps) greedy accuracy went from 0.82 to 0.92 on Sort and from 0.42 to 0.60
-on Addition; with four passes it went to 0.78 and 0.47 in three times the time, and the sampled reward was the same within
-0.03.
+over a batch, in four minibatches, while the paper makes 3 to 15 passes. From the early checkpoints of
+benchmarks/learning_curves.py (one seed, 20 and 25 steps), greedy accuracy with one pass went from 0.82 to 0.92 on Sort and from
+0.42 to 0.60 on Addition. With four passes, greedy accuracy went to 0.78 and 0.47 in three times the time, and the sampled
+reward was the same within 0.03.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class PPOConfig(AgentConfig):
     clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
     """Upper clip range: the probability ratio is clipped at 1 + `clip_high`."""
     dual_clip: Annotated[float | None, Above(1, infinite=True)] = None
-    """Largest ratio that counts if the advantage is negative (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
+    """Upper limit of the ratio of tokens with a negative advantage (Ye et al. 2020, arXiv:1912.09729), such as 3; None sets no
     limit."""
 
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "epochs": 10}
@@ -106,5 +107,5 @@ class PPO(Agent):
         return clipped_surrogate(logprobs, batch.old, advantages, config.clip_low, config.clip_high, config.dual_clip)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the surrogate has no gradient."""
+        """Return the tokens at which the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -1,20 +1,20 @@
 """REINFORCE (Williams 1992, "Simple statistical gradient-following algorithms for connectionist reinforcement learning").
 
-The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes, where G_t is
-the discounted reward from token t on and b a baseline that does not depend on the episode's own tokens from t on. The paper
-credits every decision with the whole return G_0, as `credit="whole"` does: earlier rewards don't depend on later tokens and
-only add variance. Baselines: a constant, the mean score of the batch, the
-moving average of earlier batches (the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
+The gradient of the expected return is E[sum_t (G_t - b) grad log pi(y_t)], estimated from on-policy episodes. G_t is the
+discounted reward from token t on, and b is a baseline that does not depend on the episode's own tokens from t on. The paper
+credits every decision with the whole return G_0, as `credit="whole"` does; the additional earlier rewards don't depend on later
+tokens, and only add variance. The baseline is a constant, the mean score of the batch, the moving average of earlier batches
+(the paper's reinforcement comparison), or a learned value of the state (Sutton et al. 2000).
 
 With a discount below 1 the factor gamma^t of that gradient is omitted, as is usual.
 
-The batch mean and the moving average are means of whole scores, each the undiscounted sum of an episode's rewards, and one
-number for all of its tokens. With a discount below 1, or with rewards before the end, returns from later tokens are different
-quantities, so these baselines stay unbiased (the batch mean up to its factor) but reduce the variance less;
-`baseline="value"` depends on the state.
+The batch mean and the moving average are means of scores. A score is the undiscounted sum of an episode's rewards, one number
+for all tokens. With a discount below 1, or with rewards before the end, returns from later tokens are different quantities.
+These baselines then stay unbiased (the batch mean up to its factor), but reduce the variance less. `baseline="value"` depends
+on the state.
 
-Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch-mean
-baseline includes the episode itself, which scales the gradient by (n - 1) / n and leaves its direction unbiased.
+Departures from the paper: Adam in place of plain gradient ascent, and a batch of episodes for each update. The batch mean
+includes the episode itself, which scales the gradient by (n - 1) / n but does not bias its direction.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ class ReinforceConfig(AgentConfig):
     gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     baseline: Baseline = "batch-mean"
-    """The baseline that is subtracted from each return: none, a constant, the mean of the batch, a moving average over steps,
-    or a critic's value."""
+    """The baseline to subtract from each return: none, a constant, the mean of the batch, a moving average over steps, or a
+    critic's value."""
     constant: float = 0.0
     """Value of the constant baseline, and start of the moving average."""
     decay: Annotated[float, Between(0, 1)] = 0.9
-    """Share of the moving average that is kept in each step."""
+    """Weight of the old moving average in each step."""
 
     credit: Literal["reward-to-go", "whole"] = "reward-to-go"
-    """The return that weights the log-probability of a token: the return from that token on, or the return of the whole episode
-    for comparison. Without a discount the latter has the same expected gradient and more variance."""
+    """The return that weights the log-probability of a token: `reward-to-go` is the return from this token on, and `whole` is
+    the return of the whole episode. Without a discount, both have the same expected gradient, but `whole` has more variance."""
     control: ClassVar[Mapping[str, Any]] = {**VALUE_CONTROL, "baseline": "value"}
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class Reinforce(Agent):
         """The moving average of the scores of earlier batches."""
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The return from each token on, or with `credit="whole"` the episode's return, minus the baseline."""
+        """The return from each token on (with `credit="whole"`, the episode's return) minus the baseline."""
         returns = self._returns(batch)
         if self.config.credit == "whole":
             returns = whole_returns(returns, batch.loss_mask)
@@ -125,7 +125,10 @@ class Reinforce(Agent):
         return policy_gradient(logprobs, advantages)
 
     def after_update(self, batch: Batch) -> None:
-        """Update the moving average after using its old value as the baseline, which is then independent of the batch."""
+        """Update the moving average.
+
+        The batch has already used the old average as its baseline, which must not depend on the batch.
+        """
         self.average = moving_average(self.average, batch.scores, batch.valid, self.config.decay)
 
     def own_state(self) -> dict[str, Any]:

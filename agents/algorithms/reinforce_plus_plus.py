@@ -1,12 +1,12 @@
 """REINFORCE++ (Hu et al. 2025, arXiv:2501.03262).
 
-REINFORCE with the parts of PPO that need no critic: the estimated divergence from the reference policy is subtracted from the
-reward of each token, advantages are the returns from each token on, whitened over all tokens of the batch, and the loss is
-the clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first subtracts the mean
-score of the group from each score, for tasks with many completions per problem.
+REINFORCE++ is REINFORCE with those parts of PPO that need no critic. The estimated divergence from the reference policy is
+subtracted from the reward of each token. Advantages are the returns from each token on, whitened over all tokens of the batch.
+The loss is the clipped surrogate. The variant with a baseline (`group_size` above 1 and `group_baseline=True`) first subtracts
+the mean score of the group from each score, for tasks with many completions per problem.
 
-Whitening by the mean and the standard deviation of the batch, and the mean over its tokens, bias the direction of the expected
-gradient.
+Two things bias the direction of the expected gradient: whitening by the mean and the standard deviation of the batch, and the
+mean over the batch's tokens.
 
 Departure from the paper: no KL term unless `kl_coefficient` is set.
 """
@@ -42,7 +42,7 @@ class ReinforcePlusPlusConfig(AgentConfig):
     gamma: Annotated[float, Between(0, 1)] = 1.0
     """Discount factor from one token to the next."""
     group_baseline: bool = False
-    """Whether the mean score of the group is subtracted from each score (REINFORCE++-baseline)."""
+    """Whether to subtract the group's mean score from each score (REINFORCE++-baseline)."""
     clip_low: Annotated[float, Between(0, 1)] = 0.2
     """Lower clip range: the probability ratio is clipped at 1 - `clip_low`."""
     clip_high: Annotated[float, AtLeast(0, infinite=True)] = 0.2
@@ -69,7 +69,7 @@ class ReinforcePlusPlus(Agent):
         self.compares_groups = config.group_baseline
 
     def advantages(self, batch: Batch) -> Tensor:
-        """Returns from each token on, or scores relative to the group, whitened over the batch's tokens."""
+        """The returns from each token on, or the scores relative to the group, whitened over the batch's tokens."""
         if self.config.group_baseline:
             relative = group_centered(batch.scores, batch.groups, batch.valid)
             return whiten(relative[:, None].expand(batch.tokens.shape), batch.loss_mask)
@@ -80,5 +80,5 @@ class ReinforcePlusPlus(Agent):
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the surrogate has no gradient."""
+        """Return the tokens at which the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)

@@ -1,16 +1,16 @@
 """ReMax (Li et al. 2023, arXiv:2310.10505, algorithm 1).
 
-REINFORCE with the score of the greedy completion of the same problem as baseline: this costs one more completion per problem,
-needs no critic, and does not depend on the samples.
+ReMax is REINFORCE with the score of a problem's greedy completion as the baseline. This baseline costs one more completion per
+problem, needs no critic, and does not depend on the samples.
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the score of the greedy
-completion too, so that both are scored by the same rule. If the verifier breaks on a problem's greedy completion, there is no
-baseline, and all completions of the problem are excluded from training like those whose own verifier broke.
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, applies to the greedy completion,
+too. If the verifier breaks on a problem's greedy completion, there is no baseline, and all completions of the problem are
+excluded from training.
 
-Departures from the paper: by default four completions of each problem share its greedy one (the paper: one), so that four
-fifths of all completions are trained on. In 25 steps of 128 completions on Addition (one seed) the sampled reward went from
-0.25 to 0.29; with one completion per greedy one it went to 0.26 in 1.4 times the time. There is no KL term unless
-`kl_coefficient` is set; it is then subtracted from the reward of each token, as in the paper.
+Departures from the paper: by default four completions of a problem share one greedy completion (one in the paper), so that four
+fifths of all completions are used for training. In 25 steps of 128 completions on Addition (one seed), the sampled reward went
+from 0.25 to 0.29. With one completion for each greedy completion, it went to 0.26 in 1.4 times the time. There is no KL term
+unless `kl_coefficient` is set; the term is then subtracted from the reward of each token, as in the paper.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ReMaxConfig(AgentConfig):
 
     problems_per_step: int = 32
     group_size: int = 4
-    """Number of completions sampled for each problem, besides the greedy one, which is not trained on."""
+    """Number of sampled completions of each problem. The greedy completion comes in addition, and is not used for training."""
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
@@ -89,10 +89,10 @@ class ReMax(Agent):
 
 
 def _baselines(batch: Batch) -> Tensor:
-    """The greedy scores f64[b]; NaN for a completion without one.
+    """The greedy scores f64[b]; NaN for a completion without a greedy score.
 
     Raises:
-        InvalidArgumentError: If no completion has one, because the trajectories were not collected by ReMax.
+        InvalidArgumentError: If no completion has a greedy score, because the trajectories were not collected by ReMax.
     """
     if batch.baselines is None:
         raise InvalidArgumentError(

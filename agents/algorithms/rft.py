@@ -1,22 +1,22 @@
-"""RFT: rejection-sampling fine-tuning. Sample completions, keep the right ones, and learn them as if they had been given.
+"""RFT: rejection-sampling fine-tuning. Sample completions, keep the right completions, and learn them like given examples.
 
-The loss of a kept completion is its negative log-likelihood; the loss of the others is 0. With a weight of 1 for kept
-completions and a mean over all samples, the expected gradient of the first optimiser step on a batch is the policy gradient of
-the share of right completions: REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of
-kept completions instead, as supervised learning does, which changes the length of a step, not its direction.
+The loss of a kept completion is its negative log-likelihood; the loss of any other completion is 0. By default the loss is a
+mean over all samples. The expected gradient of the first optimiser step on a batch is then the policy gradient of the share of
+right completions, as in REINFORCE with rewards 0 and 1 and no baseline. `mean_over="kept"` divides by the number of kept
+completions instead, as supervised learning does. This changes the length of a step, not its direction.
 
-This agent is a family of methods, selected by its settings:
+The settings select one of a family of methods:
 
 * RAFT (Dong et al. 2023, arXiv:2304.06767): `selection="best"` keeps the completion of each group with the highest score.
-* ReST (Gulcehre et al. 2023, arXiv:2308.08998): completions with a score of at least `threshold`, which rises to
-  `threshold_end`, are learned in several `epochs` over each batch. ReST-EM (Singh et al. 2023, arXiv:2312.06585) keeps right
-  completions and trains the initial weights with each batch.
-* STaR (Zelikman et al. 2022, arXiv:2203.14465): `from_start=True` trains the initial weights, not the current ones, with the
-  completions of each batch, so that errors do not add up.
+* ReST (Gulcehre et al. 2023, arXiv:2308.08998): completions with a score of at least `threshold` are learned in several
+  `epochs` over each batch, and the threshold rises to `threshold_end`. ReST-EM (Singh et al. 2023, arXiv:2312.06585) keeps
+  right completions and trains the initial weights with each batch.
+* STaR (Zelikman et al. 2022, arXiv:2203.14465): with `from_start=True`, the completions of each batch train the initial weights
+  instead of the current weights, so that errors do not add up.
 * RFT (Yuan et al. 2023, arXiv:2308.01825): `unique=True` and `per_problem` limit how often a problem is learned.
 
 Departures from the papers: a batch is one training step, while the papers sample the whole data set before they train; STaR's
-rationalisation, which shows the answer to problems that were not solved, is left out.
+rationalisation, which shows the answers of unsolved problems, is left out.
 """
 
 from __future__ import annotations
@@ -50,21 +50,23 @@ class RFTConfig(AgentConfig):
 
     aggregation: Aggregation = Aggregation.SEQUENCE_MEAN_TOKEN_SUM
     selection: Selection = "right"
-    """Which completions of a group are kept: all with a score of at least `threshold`, or the `best` (RAFT)."""
+    """The completions of a group to keep: `right` keeps all completions with a score of at least `threshold`, and `best` keeps
+    the best completion (RAFT)."""
     threshold: Annotated[float, FINITE] = 1.0
-    """Lowest score of a completion that is kept."""
+    """Lowest score of a kept completion."""
     threshold_end: Annotated[float | None, FINITE] = None
-    """Lowest score at the end of the run (see `schedule_steps`), reached linearly (ReST); None keeps the threshold constant."""
+    """Lowest score of a kept completion at the end of the run (ReST; see `schedule_steps`). The threshold rises linearly; None
+    keeps the threshold constant."""
     per_problem: Annotated[int | None, AtLeast(1)] = None
-    """Maximum number of completions of a group that are kept, in order; None keeps all."""
+    """Maximum number of completions to keep of a group, in order; None keeps all."""
     unique: bool = False
-    """Whether equal completions of a group are kept only once."""
+    """Whether to keep equal completions of a group only once."""
     mean_over: MeanOver = "sampled"
-    """Whether the loss is a mean over all `sampled` completions, which gives the policy gradient, or over the `kept` ones
-    only."""
+    """The completions over which the loss is averaged: `sampled` is all completions, which gives the policy gradient, and
+    `kept` is the kept completions alone."""
     from_start: bool = False
-    """Whether each batch trains the initial weights in place of the current ones (STaR, ReST-EM); if so, set several epochs or
-    minibatches."""
+    """Whether each batch trains the initial weights instead of the current weights (STaR, ReST-EM). If so, set several epochs
+    or minibatches."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -76,7 +78,7 @@ class RFTConfig(AgentConfig):
 
     @property
     def needs_reference(self) -> bool:
-        """Whether a copy of the initial weights is kept."""
+        """Whether to keep a copy of the initial weights."""
         return self.from_start or super().needs_reference
 
     @property
@@ -85,7 +87,7 @@ class RFTConfig(AgentConfig):
         return self.threshold_end is not None or super().has_schedule
 
     def threshold_schedule(self, run_steps: int | None = None) -> Schedule:
-        """The lowest score over training steps; `run_steps` is the number of optimiser steps of a whole run."""
+        """The threshold as a function of training steps; `run_steps` is the number of optimiser steps of a whole run."""
         return self._schedule(self.threshold, self.threshold_end, run_steps)
 
 
@@ -103,14 +105,14 @@ class RFT(Agent):
         super().__init__(policy, config, sampler=sampler)
 
     def advantages(self, batch: Batch) -> Tensor:
-        """1 for each token of a kept completion and 0 for other tokens; times sampled / kept with `mean_over="kept"`."""
+        """1 for tokens of kept completions and 0 for other tokens; with `mean_over="kept"`, sampled / kept in place of 1."""
         kept = self.kept(batch).double()
         if self.config.mean_over == "kept":
             kept = kept * (batch.valid.sum() / kept.sum().clamp(min=1))
         return kept[:, None].expand(batch.tokens.shape)
 
     def kept(self, batch: Batch) -> Tensor:
-        """The completions bool[b] that are learned from."""
+        """bool[b], whether each completion is kept."""
         config = self.config
         kept = torch.zeros(len(batch), dtype=torch.bool)
         least = config.threshold_schedule(self.learner.run_steps)(self.steps)
@@ -130,7 +132,7 @@ class RFT(Agent):
         return policy_gradient(logprobs, advantages)
 
     def optimize(self, batch: Batch, advantages: Tensor) -> dict[str, float]:
-        """Take the optimiser steps of a batch, with `from_start` from the initial weights and with a fresh optimiser."""
+        """Take the optimiser steps of a batch. With `from_start`, begin with the initial weights and a fresh optimiser."""
         if self.config.from_start:
             assert self.models.reference is not None
             self.policy.model.load_state_dict(self.models.reference.policy.model.state_dict())

@@ -1,10 +1,11 @@
 """RLOO: REINFORCE Leave-One-Out (Kool et al. 2019; Ahmadian et al. 2024, arXiv:2402.14740, section 3.2).
 
-For each problem a group of completions is sampled. Each completion is compared with the mean score of the others, which is
-independent of it, so the gradient of the expected score stays unbiased. A completion is one action: its log-probability is the
-sum over its tokens.
+For each problem a group of completions is sampled. The baseline of a completion is the mean score of the group's other
+completions. This mean does not depend on the completion, so the gradient of the expected score stays unbiased. A completion is
+one action: its log-probability is the sum over its tokens.
 
-Departure from the paper: no KL term unless `kl_coefficient` is set; it is then subtracted from the reward, as in the paper.
+Departure from the paper: no KL term unless `kl_coefficient` is set; the term is then subtracted from the reward, as in the
+paper.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ class RLOOConfig(GroupConfig):
     kl_placement: Literal["loss", "reward"] = "reward"
     kl_estimator: KLEstimator = KLEstimator.K1
     credit: Credit = "completion"
-    """Whether a token is credited with the score of the whole completion, or with the rewards from its turn onwards, both
-    relative to the group; `turn` is for environments of several turns with rewards between turns."""
+    """Credit of a token, relative to the group: `completion` is the score of the whole completion, and `turn` is the rewards
+    from the token's turn onwards, for environments of several turns with rewards between turns."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -46,7 +47,7 @@ class RLOO(GroupAgent):
     config: RLOOConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The score, of the completion or from the turn onwards, minus the mean score of the group's other completions."""
+        """The completion's score, or the rewards from the turn onwards, minus the mean of the group's other completions."""
         return credited(batch, self.config.credit, leave_one_out)
 
     def loss(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> Tensor:

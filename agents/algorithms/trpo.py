@@ -1,10 +1,11 @@
 """TRPO: Trust Region Policy Optimization (Schulman et al. 2015, arXiv:1502.05477, section 6 and appendix C).
 
-Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`. The
-quadratic approximation of the divergence scales the natural gradient step (`npg.py`) to the bound. The step is then shortened
-until the surrogate has improved and the exact divergence satisfies the bound. If no length does, the policy does not change.
+Each step maximises the surrogate E[pi / pi_old A] subject to a mean divergence KL(pi_old || pi) of at most `max_kl`. By the
+divergence's quadratic approximation, the natural gradient step (`npg.py`) is scaled to this bound. The step is then shortened
+until the surrogate has improved and the exact divergence is within the bound. If there is no such length, the policy does not
+change.
 
-As in NPG, the divergence is over all actions, the whole vocabulary, at each visited state.
+As in NPG, the divergence at each visited state is over all actions (the whole vocabulary).
 
 Departures from the paper: advantages are whitened generalised advantage estimates of a critic, as in later work (the paper:
 Monte Carlo returns); and `damping` is added to the Fisher matrix's diagonal.
@@ -27,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TRPOConfig(NPGConfig):
-    """Settings of TRPO: those of NPG, with `max_kl` as an upper bound, and those of the line search."""
+    """Settings of TRPO: the settings of NPG, with `max_kl` as an upper bound, and settings of the line search."""
 
     backtracks: Annotated[int, AtLeast(1)] = 10
     """Number of step lengths that the line search tries."""
     backtrack_ratio: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.8
-    """Ratio of each step length of the line search to the previous one."""
+    """Ratio of each step length of the line search to the previous step length."""
 
 
 class TRPO(NPG):
@@ -42,7 +43,7 @@ class TRPO(NPG):
     config: TRPOConfig
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Backtrack from the full step, and restore the old weights if no length is acceptable."""
+        """Backtrack from the full step. If no step length is acceptable, restore the old weights."""
         for tries in range(self.config.backtracks):
             learn.set_flat_parameters(self.policy, old - self.config.backtrack_ratio**tries * full)
             with torch.no_grad():

@@ -1,4 +1,4 @@
-"""Advantages and value targets of agents with a critic: generalised advantage estimation with the values in a batch."""
+"""Advantages and value targets of agents with a critic, by generalised advantage estimation with the values in a batch."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ def critic_advantages(batch: Batch, *, gamma: float, gae_lambda: float) -> Tenso
 
 
 def lambda_returns(batch: Batch, *, gamma: float, gae_lambda: float) -> Tensor:
-    """Targets of the values, f64[b l]: the advantage estimates plus the values, A_t + V_t."""
+    """Value targets f64[b l]: the advantage estimates plus the values, A_t + V_t."""
     assert batch.values is not None
     return critic_advantages(batch, gamma=gamma, gae_lambda=gae_lambda) + batch.values

@@ -1,13 +1,13 @@
-"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO with values estimated by further sampling, without a critic.
+"""VinePPO (Kazemnejad et al. 2024, arXiv:2410.01679): PPO in which further sampling, not a critic, estimates values.
 
-A completion is divided into steps, such as lines. From the state before each step K further completions are sampled; the mean
+A completion is divided into steps, such as lines. From the state before each step, K further completions are sampled. The mean
 of their returns is an unbiased estimate of the state's value, so that
 
     A = r + V(s') - V(s)
 
-is an unbiased estimate of the advantage of the step from s to s', and all tokens of the step get it. States that several
-completions of a batch share, such as the prompt, are estimated once. The end of a step depends only on the text up to it;
-otherwise the estimate would be biased.
+is an unbiased estimate of the advantage of the step from s to s', and all tokens of the step get it. If several completions of
+a batch share a state, such as the prompt, its value is estimated once. The end of a step must depend only on the text up to
+this end; otherwise the estimate would be biased.
 
 One training step, and the functions that implement it:
 
@@ -18,13 +18,14 @@ One training step, and the functions that implement it:
     A              r + V(s') - V(s), then whitened                       advantages.step_advantages, advantages.whiten
     L              -min(ratio A, clip(ratio) A)                          losses.clipped_surrogate
 
-A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, changes the scores of the further
-completions too. A further completion on which the verifier broke is left out of the mean; if it broke on all further
-completions from a state, the completions that pass through that state are excluded from training.
+A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, applies to the further completions,
+too. A further completion on which the verifier broke is left out of the mean. If the verifier broke on all further completions
+from a state, the completions that pass through this state are excluded from training.
 
-Departures from the paper: it makes two passes over batches of 512 completions of 64 problems, with a KL term of weight 1e-4 in
-the loss. By default there is one pass here, as for the other agents, and no KL term unless `kl_coefficient` is set. The authors
-divide solutions by rules of each data set; here a step ends with `step_separator`, or after `max_step_tokens`.
+Departures from the paper: by default there is one pass over a batch, as for the other agents, and no KL term unless
+`kl_coefficient` is set. The paper makes two passes over batches of 512 completions of 64 problems, with a KL term of weight
+1e-4 in the loss. The authors divide solutions by rules for each data set; here a step ends with `step_separator`, or after
+`max_step_tokens`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class VinePPOConfig(AgentConfig):
 
     minibatches: int = 4
     episodes_per_state: Annotated[int, AtLeast(1)] = 9
-    """Number K of further completions sampled from each state whose value is estimated."""
+    """Number K of further completions that are sampled to estimate the value of a state."""
     step_separator: str = "\n"
     """Text that ends a step; empty to divide completions by `max_step_tokens` alone."""
     max_step_tokens: Annotated[int | None, AtLeast(1)] = None
@@ -77,7 +78,7 @@ class VinePPOConfig(AgentConfig):
         super().__post_init__()
         if self.needs_reference and self.kl_placement == "reward":
             raise InvalidArgumentError(
-                "VinePPO estimates values from the environment's rewards, which a KL term would not be part of: set "
+                "VinePPO estimates values from the environment's rewards, which would not include a KL term: set "
                 "kl_placement='loss'"
             )
 
@@ -89,11 +90,11 @@ class VinePPO(Agent):
     config: VinePPOConfig
 
     def check_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Refuse an environment that can't begin an episode in the middle of another."""
+        """Refuse an environment that can't begin an episode in the middle of another episode."""
         if not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
             raise InvalidArgumentError(
-                "vineppo samples several continuations from the middle of an episode, which only the environments of rlvr_envs "
-                "with tokens can begin from: choose one of these, or an agent with a critic, such as ppo"
+                "vineppo starts several continuations in the middle of an episode, which only the environments of rlvr_envs "
+                "with tokens allow: choose one of these, or an agent with a critic, such as ppo"
             )
 
     def sample_batch(
@@ -107,7 +108,7 @@ class VinePPO(Agent):
     def with_values(
         self, sampling: Plays, env: VectorEnv[Any, Any, Any], trajectories: Sequence[Trajectory]
     ) -> list[Trajectory]:
-        """Estimate the `step_values` of trajectories that were sampled in an environment."""
+        """Estimate the `step_values` of trajectories from an environment."""
         config, tokenizer = self.config, require_states(env).tokenizer
         starts = [step_starts(one, tokenizer, config.step_separator, config.max_step_tokens) for one in trajectories]
         states = states_before(env, list(zip(trajectories, starts, strict=True)))
@@ -125,7 +126,7 @@ class VinePPO(Agent):
         starts: Sequence[Sequence[int]],
         states: Sequence[Sequence[rlvr_envs.StreamState]],
     ) -> dict[_Key, float]:
-        """The value of each distinct state; NaN if the verifier broke on all episodes from the state."""
+        """The value of each different state; NaN if the verifier broke on all episodes from the state."""
         count = self.config.episodes_per_state
         origins: dict[_Key, tuple[Trajectory, int, rlvr_envs.StreamState]] = {}
         for one, positions, own in zip(trajectories, starts, states, strict=True):
@@ -149,7 +150,7 @@ class VinePPO(Agent):
         return float(earned[batch.valid].mean())  # NaN if no episode is valid
 
     def usable(self, batch: Batch) -> Batch:
-        """Exclude completions that pass through a state without a value."""
+        """Exclude completions that pass through a state whose value is unknown."""
         return batch if batch.baselines is None else batch.without(batch.baselines.isnan())
 
     def advantages(self, batch: Batch) -> Tensor:
@@ -162,14 +163,14 @@ class VinePPO(Agent):
         return clipped_surrogate(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the surrogate has no gradient."""
+        """Return the tokens at which the surrogate has no gradient."""
         return clipped_tokens(logprobs, batch.old, advantages, self.config.clip_low, self.config.clip_high)
 
 
 def step_starts(
     trajectory: Trajectory, tokenizer: rlvr_envs.Tokenizer, separator: str, max_tokens: int | None
 ) -> list[int]:
-    """The positions of the tokens that begin a step.
+    """The position of the first token of each step.
 
     A step begins with each turn of the policy, after a token that completes the separator, and after `max_tokens` tokens.
     """
@@ -181,14 +182,14 @@ def step_starts(
         if begins_turn or (wanted and wanted in seen) or count == max_tokens:
             starts.append(position)
             seen, count = b"", 0
-        # A separator may span tokens, so that its beginning may be the end of what was seen.
+        # A separator may span tokens, so the end of the text so far may be the beginning of a separator.
         seen = seen[len(seen) - len(wanted) + 1 :] if len(seen) >= len(wanted) else seen
         seen, count = seen + tokenizer.token_bytes(int(trajectory.tokens[position])), count + 1
     return starts
 
 
 def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence[float]) -> Trajectory:
-    """A trajectory with the values before its steps; its baseline is the first value, or NaN if any value is unknown."""
+    """Add the values before the steps to a trajectory. The baseline becomes the first value, or NaN if any value is unknown."""
     step_values = np.full(len(trajectory.tokens), math.nan)
     step_values[list(starts)] = values
     known = not any(map(math.isnan, values))
@@ -196,16 +197,16 @@ def _with_values(trajectory: Trajectory, starts: Sequence[int], values: Sequence
 
 
 def _whole(origin: Trajectory, position: int, continuation: Trajectory) -> Trajectory:
-    """An episode that began within another, converted to one from the prompt, so that its length counts all of its tokens."""
+    """Convert an episode that began within another to an episode from the prompt, so that its length counts all tokens."""
     start = continuation.prompt_length
-    before = position - start  # the tokens of contexts that the state no longer has in view
+    before = position - start  # number of tokens that are no longer in view
     return dataclasses.replace(
         continuation,
         tokens=np.concatenate([origin.tokens[:before], continuation.tokens]),
         policy_mask=np.concatenate([origin.policy_mask[:position], continuation.policy_mask[start:]]),
         logprobs=np.concatenate([origin.logprobs[:before], continuation.logprobs]),
         rewards=np.concatenate([np.zeros(before), continuation.rewards]),
-        action_masks=None,  # nobody learns from it
+        action_masks=None,  # not used for training
         contexts=(),
     )
 
@@ -214,22 +215,22 @@ _Key = tuple[int, bytes, tuple[bytes, ...]]
 
 
 def _key(state: rlvr_envs.StreamState) -> _Key:
-    """The identity of a state: the tokens in view, and the turns before them, which may be out of view."""
+    """The identity of a state: the tokens in view, and the earlier turns, which may be out of view."""
     return state.problem_index, state.tokens.tobytes(), tuple(turn.tokens.tobytes() for turn in state.turns)
 
 
 def _seeds(seed: int, position: int, count: int) -> list[int]:
-    """Sampling seeds of the episodes from a state, given the seed and the position of the episode that reached it."""
+    """Sampling seeds of the episodes from a state, from the seed of the episode that reached the state, and its position."""
     base = mix(np.array([seed], dtype=np.uint64)) ^ mix(np.array([position], dtype=np.uint64))
     seeds: list[int] = mix(mix(base) ^ mix(np.arange(count, dtype=np.uint64))).tolist()
     return seeds
 
 
 def _values(batch: Batch) -> Tensor:
-    """The values f64[b l] before the tokens that begin a step.
+    """The values f64[b l] before the first token of each step.
 
     Raises:
-        InvalidArgumentError: If no token has one, because the trajectories were not collected by VinePPO.
+        InvalidArgumentError: If no token has a value, because the trajectories were not collected by VinePPO.
     """
     if batch.step_values is None:
         raise InvalidArgumentError(

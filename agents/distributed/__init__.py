@@ -1,6 +1,6 @@
-"""One program for one process and for many: what ranks exchange, how they are started, and how they fail together.
+"""One program for one process and for many: exchanges between processes (ranks), their start, and their common failure.
 
-Names load when they are first used.
+The objects that this package exports are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""`Heartbeat`: notices that another process has stopped, even while this one waits for it in an exchange.
+"""`Heartbeat` notices that another process has stopped, even while this process waits for it in an exchange.
 
-Every few seconds, a thread of each rank increments a count in the shared store. Rank 0 listens to all other ranks, and these
-listen to rank 0, whose process holds the store: if this process is stopped, the store no longer answers.
+Every few seconds, a thread of each rank increments a count in the shared store. Rank 0 listens to all other ranks, and the
+other ranks listen to rank 0. The process of rank 0 holds the store, which no longer answers if this process is stopped.
 
-A process with a heartbeat may still hang, in a verifier for example. Only the time limit of exchanges ends this, since no other
-process knows how long the work should take. Long before the limit, and again with the error, the user learns in which line the
-late rank is.
+A process with a heartbeat may still hang, for example in a verifier. Only the time limit of exchanges ends such a wait, since
+no other process knows how long the work should take. Long before the limit, and again with the error, the user learns which
+line of code the late rank is at.
 
 A call that holds Python's lock, such as a regular expression that never ends, stops the heartbeat as well. A watchdog of
-Python, which needs no lock, then writes the position of the process to its standard error, before the other processes end it.
+Python, which needs no lock, then writes the position of the process to standard error, before the other processes end the
+process.
 """
 
 from __future__ import annotations
@@ -29,31 +30,31 @@ from verifiers import RankError
 BEAT_S = 2.5
 """Seconds between beats."""
 SILENT_S = 40.0
-"""Seconds without a beat after which a process counts as stopped. Neither computing nor waiting delays beats."""
+"""Seconds without a beat after which a process counts as stopped. Neither computation nor waiting delays beats."""
 
 EXIT_CODE = 75
-"""Exit code of a process that ends because another has stopped."""
+"""Exit code of a process that ends because another process has stopped."""
 _DUMP_S = 0.75 * SILENT_S
-"""Seconds without a beat after which a process writes where it is."""
+"""Seconds without a beat after which a process writes its position in the code."""
 _ANSWER_S = 3 * BEAT_S
-"""Seconds for which a process waits for the others to report where they are."""
+"""Seconds to wait for other processes to report their position in the code."""
 _UNANSWERED = "?"
 """Placeholder in the store for an answer that has not come."""
 _WAITING = "monitored_barrier"
-"""The function of torch in which a rank waits for others."""
+"""The function of torch in which a rank waits for other ranks."""
 _CALLS = 12
-"""Number of innermost calls of a thread that are named."""
+"""Number of a thread's innermost calls in a report."""
 _STANDARD_ERROR = 2
-"""Number of the file that `faulthandler` writes to: `sys.stderr` may be None."""
+"""Number of the file that `faulthandler` writes to. `sys.stderr` can't be used, since it may be None."""
 _STOP_S = 30.0
-"""Seconds to wait for threads to stop, which takes a moment unless the machine is very busy."""
+"""Maximum number of seconds to wait for threads to stop, which usually takes a moment."""
 
 
 class Heartbeat:
-    """Beats for this rank until `stop`, and listens to other ranks.
+    """Sends beats for this rank until `stop`, and listens to other ranks.
 
     Args:
-        connect: Opens a connection to the store, which no other thread uses.
+        connect: Opens a connection to the store that no other thread uses.
         rank: Number of this rank.
         listens: The ranks to listen to.
         lost: Called once, in a thread, with the ranks that have been silent for too long.
@@ -67,7 +68,7 @@ class Heartbeat:
         self._counts: dict[int, bytes] = {}
         self._heard = dict.fromkeys(listens, time.monotonic())
         self._waits: dict[int, float] = {}
-        self._told = rank > 1  # rank 0 reports others, and rank 1 reports rank 0
+        self._told = rank > 1  # rank 0 reports other ranks, and rank 1 reports rank 0
         self._threads = [threading.Thread(target=target, daemon=True) for target in (self._beat, self._watch)]
         for thread in self._threads:
             thread.start()
@@ -75,12 +76,12 @@ class Heartbeat:
     def stop(self) -> None:
         """Stop beating and listening."""
         self._stopped.set()
-        for thread in self._threads:  # Python aborts at its end if a thread is within torch
+        for thread in self._threads:  # Python aborts on exit if a thread is in torch
             thread.join(_STOP_S)
 
     @contextlib.contextmanager
     def waiting(self, patience_s: float) -> Iterator[None]:
-        """A context in which this thread waits for other ranks; after `patience_s` the user learns where those ranks are."""
+        """A context in which this thread waits for other ranks. After `patience_s`, the user learns where those ranks are."""
         self._waits[threading.get_ident()] = time.monotonic() + patience_s
         try:
             yield
@@ -92,13 +93,13 @@ class Heartbeat:
             store = self._connect()
             number = 0
             while not self._stopped.wait(BEAT_S):
-                faulthandler.dump_traceback_later(_DUMP_S, file=_STANDARD_ERROR)  # unless the next beat comes before
+                faulthandler.dump_traceback_later(_DUMP_S, file=_STANDARD_ERROR)  # unless the next beat comes earlier
                 number += 1
                 store.set(beat_key(self._rank), str(number))
                 self._listen(store)
                 self._answer(store)
                 self._tell(store)
-        except (RuntimeError, RankError):  # rank 0 has ended, which exchanges notice
+        except (RuntimeError, RankError):  # rank 0 has ended, which the next exchange notices
             self._stopped.set()
         finally:
             faulthandler.cancel_dump_traceback_later()
@@ -118,7 +119,7 @@ class Heartbeat:
             store.set(_answer_key(self._rank), own_whereabouts())
 
     def _tell(self, store: Store) -> None:
-        """Write, once in a run, the positions of ranks that others have waited for unusually long."""
+        """Once in a run, write the positions of ranks for which other ranks have waited unusually long."""
         if self._told or not any(due < time.monotonic() for due in list(self._waits.values())):
             return
         if late := whereabouts(store, list(self._heard)):
@@ -130,7 +131,7 @@ class Heartbeat:
         woke = time.monotonic()
         while not self._stopped.wait(BEAT_S):
             before, woke = woke, time.monotonic()
-            if woke - before > SILENT_S / 2:  # this process itself was stopped, and has not listened since
+            if woke - before > SILENT_S / 2:  # this process itself was stopped, and did not listen
                 self._heard.update(dict.fromkeys(list(self._heard), woke))
             silent = [other for other, heard in list(self._heard.items()) if woke - heard > SILENT_S]
             if silent:
@@ -139,12 +140,12 @@ class Heartbeat:
 
 
 def whereabouts(store: Store, ranks: Sequence[int]) -> str:
-    """The lines of code that other ranks are at, for ranks that answer and do not wait themselves."""
+    """The lines of code that other ranks are at. Ranks that don't answer, or are themselves waiting, are left out."""
     answers = {rank: _answer_key(rank) for rank in ranks}
     for rank, key in answers.items():
         store.set(
             key, _UNANSWERED
-        )  # not deleted: another rank that asks might be about to read it, and would wait for it
+        )  # not deleted, since another rank may be about to read this key, and would wait for it
         store.set(_asked_key(rank), "")
     deadline = time.monotonic() + _ANSWER_S
     while True:
@@ -156,7 +157,7 @@ def whereabouts(store: Store, ranks: Sequence[int]) -> str:
 
 
 def own_whereabouts() -> str:
-    """The calls, innermost first, of threads that run code of this package and do not wait for other ranks."""
+    """The calls of threads in this package's code that are not waiting for other ranks, innermost first."""
     home = str(Path(__file__).parents[1])
     names = {thread.ident: thread.name for thread in threading.enumerate()}
     told = []

@@ -1,4 +1,4 @@
-"""Whether this process was started as one of several; importing this loads nothing."""
+"""Find out whether this process was started as one of several. This module imports no other module of the package."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 
 
 def is_launched() -> bool:
-    """Whether a launcher such as torchrun started this process as one of several, or as a single process with a rank."""
+    """Whether a launcher such as torchrun started this process, which then has a rank, even if it is the only process."""
     return all(os.environ.get(name) for name in _VARIABLES)
 
 
 def is_restart() -> bool:
-    """Whether torchrun started this process again after one of its processes had failed."""
+    """Whether torchrun started this process again after a failure of any of its processes."""
     return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0

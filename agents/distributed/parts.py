@@ -1,6 +1,6 @@
-"""Tensors divided among ranks: put together for a checkpoint, and divided again as a checkpoint is read.
+"""Tensors that are divided among ranks: put the parts together for a checkpoint, and divide whole tensors again.
 
-A part has consecutive rows, `ceil(rows / ranks)` of them as long as enough are left, as with `torch.chunk`.
+A part has consecutive rows, as with `torch.chunk`: `ceil(rows / ranks)` rows, or fewer if not enough rows are left.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ if TYPE_CHECKING:
 
 
 def whole(tensor: Tensor, *, wanted: bool = True) -> Tensor | None:
-    """A copy on the CPU of a tensor with the parts of all ranks; None if it is not wanted. Called by all ranks."""
+    """A copy of a tensor on the CPU, with the parts of all ranks; None if `wanted` is False. All ranks must call this."""
     together: Tensor = cast(Any, tensor.detach()).full_tensor() if is_sharded(tensor) else tensor.detach()
     return together.to("cpu", copy=True) if wanted else None
 
 
 def whole_state(state: Any) -> Any:
-    """Plain data with divided tensors put together on rank 0; None in their place on other ranks. Called by all ranks."""
+    """Replace divided tensors in plain data by whole tensors on rank 0, and by None on other ranks.
+
+    All ranks must call this.
+    """
     if isinstance(state, torch.Tensor):
         return whole(state, wanted=active_ranks().is_main) if is_sharded(state) else state
     if isinstance(state, Mapping):
@@ -34,7 +37,7 @@ def whole_state(state: Any) -> Any:
 
 
 def load_weights(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
-    """`load_state_dict` of whole tensors, for a module whose weights may be divided."""
+    """Do `load_state_dict` with whole tensors, for a module whose weights may be divided."""
     own = module.state_dict()
     module.load_state_dict(
         {name: divided_like(value, own[name]) if name in own else value for name, value in state.items()}
@@ -42,7 +45,7 @@ def load_weights(module: torch.nn.Module, state: Mapping[str, Any]) -> None:
 
 
 def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
-    """A whole tensor, divided like `other` if `other` is divided and has the same shape."""
+    """Divide a whole tensor like `other`, if `other` is divided and has the same shape; otherwise return the whole tensor."""
     if not is_sharded(other) or tensor.shape != other.shape:
         return tensor
     divided = torch.empty_like(other, dtype=tensor.dtype)
@@ -51,7 +54,7 @@ def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
 
 
 def take_part(tensor: Tensor, values: Tensor) -> None:
-    """Copy whole values into a tensor, of which this rank may hold only a part."""
+    """Copy whole values into a tensor. If this rank holds only a part of the tensor, copy this part."""
     with torch.no_grad():
         if not is_sharded(tensor):
             tensor.copy_(values)

@@ -1,11 +1,11 @@
-"""`join` and `leave`: this process as one rank of a run, on `torch.distributed`.
+"""`join` and `leave` make this process one rank of a run, with `torch.distributed`.
 
-Objects and CPU tensors travel over gloo, GPU tensors over NCCL or XCCL. Before every exchange the ranks meet at torch's
-monitored barrier, so that a rank that died or hangs is named, and an exchange itself never waits for such a rank. A process
-that is stopped, perhaps within an exchange, is noticed by its `Heartbeat`.
+Objects and CPU tensors travel over gloo, GPU tensors over NCCL or XCCL. Before every exchange, the ranks meet at torch's
+monitored barrier, which names a rank that died or hangs. So the exchange itself never waits for such a rank. The `Heartbeat`
+notices a process that is stopped, even within an exchange.
 
-An error is reported once: a rank other than 0 posts its error in the process group's store and disconnects; at its next
-exchange rank 0 fails with that error and reports it.
+An error is reported once. A rank other than 0 posts its error in the process group's store and disconnects. At its next
+exchange, rank 0 fails with the posted error and reports the error.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 import torch.distributed as dist
 from torch import Tensor
-from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch names them nowhere else
+from torch.distributed import PrefixStore, Store, TCPStore  # type: ignore[attr-defined] # torch exports them nowhere else
 
 from agents.distributed.heartbeat import EXIT_CODE, SILENT_S, Heartbeat, left_key, whereabouts
 from agents.distributed.launched import is_launched
@@ -36,19 +36,19 @@ from verifiers.devices import choose_device, device_module
 
 T = TypeVar("T")
 JOIN_TIMEOUT_S = 300.0
-"""Seconds after which a rank that has not started counts as missing; importing torch from a slow disk takes a while."""
+"""Seconds after which a rank that has not started counts as missing. Importing torch from a slow disk takes a while."""
 _REPORT_TIMEOUT_S = 50.0
 """Seconds for which a failed rank waits for rank 0 to report its error."""
 _PATIENCE = 0.1
 """Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
-"""Seconds by which the other ranks wait longer for rank 0 than rank 0 waits for them."""
+"""Additional seconds that the other ranks wait for rank 0, compared with the time that rank 0 waits for other ranks."""
 _FAREWELL_S = 3.0
-"""Seconds for which rank 0 waits until the others know how it ended."""
+"""Maximum number of seconds that rank 0 waits until the other ranks know how it ended."""
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
-"""The libraries by which GPUs exchange tensors."""
+"""The library for exchanges of tensors between GPUs, by the type of device."""
 _END, _FAILED = "end", "failed"
-"""Key in the store for the way in which rank 0 ended, and its value if it failed."""
+"""The key in the store that tells how rank 0 ended, and the key's value after a failure."""
 
 
 class ProcessRanks(Ranks):
@@ -94,13 +94,13 @@ class ProcessRanks(Ranks):
         return other
 
     def _meet(self) -> None:
-        """Wait until all ranks are here.
+        """Wait until all ranks have reached this exchange.
 
         Raises:
-            RankError: If a rank died, or does not come in time.
+            RankError: If a rank died, or does not reach the exchange in time.
         """
         started = time.monotonic()
-        # Rank 0 finds out first, since only rank 0 learns which ranks are missing.
+        # Rank 0 must time out first, since only rank 0 learns which ranks are missing.
         timeout = timedelta(seconds=self.timeout_s + (0 if self.is_main else _LATER_S))
         try:
             with self._heartbeat.waiting(_PATIENCE * self.timeout_s):
@@ -121,14 +121,14 @@ class ProcessRanks(Ranks):
     def set_timeout(self, seconds: float) -> None:
         """See `Ranks.set_timeout`."""
         super().set_timeout(seconds)
-        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public name for it
+        dist.distributed_c10d._set_pg_timeout(timedelta(seconds=seconds))  # torch has no public function for this
 
     def _missing(self, error: RuntimeError, *, waited_s: float) -> Exception:
-        """The error for ranks that did not come to an exchange: their own error if they posted one."""
+        """The error for ranks that did not reach an exchange: an error that such a rank posted, or else a `RankError`."""
         posted = self._posted()
         if posted is not None:
             return posted
-        # torch says "Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms", on rank 0 only.
+        # On rank 0 only, torch says "Ranks 1, 2 failed to pass monitoredBarrier in 1000 ms".
         _, found, rest = str(error).partition("Ranks ")
         ranks = rest.partition(" failed")[0] if found else ""
         who = f"rank {ranks}" if ranks else "rank 0" if not self.is_main else "another rank"
@@ -148,7 +148,7 @@ class ProcessRanks(Ranks):
         return "It does not say where it is"
 
     def _posted(self) -> Exception | None:
-        """The first error that another rank posted, if any; a rank that fails posts its error before it disconnects."""
+        """The first error that another rank posted, if any. A rank that fails posts its error before it disconnects."""
         with contextlib.suppress(RuntimeError):
             for rank in range(self.size):
                 if rank != self.rank and self._store.check([_error_key(rank)]):
@@ -202,7 +202,7 @@ class ProcessRanks(Ranks):
         os._exit(EXIT_CODE)
 
     def report_on_main(self, error: str) -> bool:
-        """Post the error that ends this rank, disconnect, and return whether rank 0 reports an error in its place."""
+        """Post the error that ends this rank, and disconnect. Return True if rank 0 reports an error in this rank's place."""
         with contextlib.suppress(RuntimeError):
             self._store.set(_error_key(self.rank), f"rank {self.rank} on {socket.gethostname()}: {error}")
         self._hang_up()
@@ -210,17 +210,20 @@ class ProcessRanks(Ranks):
             self._store.wait([_END], timedelta(seconds=_REPORT_TIMEOUT_S))
             return self._store.get(_END).decode() == _FAILED
         except RuntimeError:
-            # Rank 0 died, or hangs. A launcher ends a rank by SIGTERM after another failed and reported why.
+            # Rank 0 died, or hangs. After SIGTERM from a launcher, another rank has failed and reported the reason.
             return self._terminated
 
     def _hang_up(self) -> None:
-        """Close the connections of exchanges, so that others notice; torch closes them once nothing refers to their group."""
+        """Close the connections of exchanges, so that other ranks notice.
+
+        Torch closes them once nothing refers to the group.
+        """
         self._control = None
         with contextlib.suppress(RuntimeError, ValueError, AssertionError):
             dist.destroy_process_group()
 
     def end(self, *, failed: bool) -> None:
-        """End this rank. Rank 0 posts how it ended, and after a failure waits until the other ranks know."""
+        """End this rank. Rank 0 posts how it ended; after a failure, it waits until the other ranks know."""
         self._heartbeat.stop()
         with contextlib.suppress(RuntimeError):
             self._store.set(left_key(self.rank), "")
@@ -234,13 +237,13 @@ class ProcessRanks(Ranks):
 
 
 def join(device: str | None = None) -> Ranks:
-    """Join the other processes, if a launcher such as torchrun started this one with others; `leave` undoes this.
+    """Join the other processes, if a launcher such as torchrun started this process with others. `leave` undoes this.
 
-    Each rank uses the GPU of its local rank, if there are GPUs and the CPU is not asked for. Everything afterwards, such as
-    building an agent, is done on all ranks alike.
+    Each rank uses the GPU of its local rank, if there are GPUs and `device` is not the CPU. Everything afterwards, such as
+    building an agent, must be done on all ranks alike.
 
     Args:
-        device: The device of the ranks, as for `verifiers.devices.choose_device`. A wrong device raises no error here, but when
+        device: The device of the ranks, as for `verifiers.devices.choose_device`. A wrong device raises its error later, when
             models are loaded.
 
     Raises:
@@ -266,7 +269,7 @@ def join(device: str | None = None) -> Ranks:
 
 
 def reported_here(message: str | None) -> str | None:
-    """The error that this process prints before it ends: None if rank 0 prints this rank's error, or a better one."""
+    """The error to print before this process ends. None if rank 0 prints this rank's error, or a more useful error."""
     ranks = active_ranks()
     if not isinstance(ranks, ProcessRanks) or ranks.is_main:
         return message
@@ -274,7 +277,7 @@ def reported_here(message: str | None) -> str | None:
 
 
 def leave(*, failed: bool = False) -> None:
-    """Leave the other processes, if this one has joined any."""
+    """Leave the other processes, if this process has joined any."""
     ranks = active_ranks()
     if isinstance(ranks, ProcessRanks):
         set_joined(SingleProcess())
@@ -282,7 +285,7 @@ def leave(*, failed: bool = False) -> None:
 
 
 def _backends(rank: int, device: str | None) -> str:
-    """Use this rank's GPU, and return the backends. Ranks that share a GPU, for tests, can't use NCCL."""
+    """Select this rank's GPU, and return the backends. Ranks that share a GPU, as in tests, can't use NCCL."""
     try:
         name = choose_device(device).type
     except (InvalidArgumentError, UnknownNameError):
@@ -297,9 +300,9 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys of this start of the processes, so that the keys of an earlier start are never found.
+    """The prefix of all keys in the store for this start of the processes, so that keys of an earlier start are never found.
 
-    Each node counts restarts for itself, so with several nodes each start needs its own store.
+    Each node counts restarts separately, so each start on several nodes needs a new store.
     """
     if (
         os.environ.get("TORCHELASTIC_USE_AGENT_STORE") != "True"
@@ -352,7 +355,7 @@ def _control_group() -> Any:
 
 
 def _first_line(error: Exception) -> str:
-    """The first line of an error, without torch's guesses and advice."""
+    """The first line of an error, without the guesses and advice that torch adds."""
     return str(error).strip().partition("\n")[0].partition(". This is")[0]
 
 

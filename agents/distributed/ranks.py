@@ -1,11 +1,11 @@
-"""`Ranks`: the processes that train one agent together, and what they exchange.
+"""`Ranks`: the processes that train one agent together, and their exchanges.
 
-Every rank holds the same weights and the same `Batch`. Episodes and micro-batches are divided: each rank plays and verifies its
-own groups, after which the trajectories are gathered, and passes its own micro-batches, after which the gradients are summed.
-Everything else, such as advantages and optimiser steps, is computed by every rank in the same way.
+Every rank holds the same weights and the same `Batch`. Episodes and micro-batches are divided. Each rank plays and verifies its
+own groups, and then the trajectories are gathered. Each rank passes its own micro-batches through the model, and then the
+gradients are summed. Every rank computes everything else, such as advantages and optimiser steps, in the same way.
 
-In a single process there is one rank, and nothing is exchanged; code that uses `active_ranks()` is the same program for one
-process and for many.
+In a single process there is one rank, and nothing is exchanged. So the same code, with `active_ranks()`, runs in one process
+and in many.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MOST_GATHERING = 32
-"""Largest number of ranks that gather trajectories by default."""
+"""Maximum number of ranks that gather trajectories by default."""
 
 
 @dataclass(frozen=True)
 class Sharding:
-    """Settings of weights that are divided among the ranks; see `agents.distributed.sharding`."""
+    """Settings for weights that are divided among the ranks; see `agents.distributed.sharding`."""
 
     offload: bool = False
-    """Whether weights and the optimiser's state stay in the CPU's memory, and are brought to the GPU for each pass."""
+    """Whether to keep weights and the optimiser's state in the CPU's memory, and move them to the GPU for each pass."""
 
 
 class Ranks(abc.ABC):
-    """The processes of a run; this one is number `rank` of `size`.
+    """The processes of a run. This process is number `rank` of `size`.
 
-    All ranks call the methods that exchange something in the same order.
+    All ranks must call the methods that exchange something in the same order.
     """
 
     rank: int = 0
@@ -52,27 +52,27 @@ class Ranks(abc.ABC):
     gathers: Gathering = "auto"
     """The data of each episode that all ranks get; see `Gathering`."""
     timeout_s: float = math.inf
-    """Seconds after which a rank that does not come to an exchange counts as hung."""
+    """Seconds after which a rank that does not reach an exchange counts as hung."""
 
     @property
     def is_main(self) -> bool:
-        """Whether this is rank 0, which alone prints and writes the run's folder."""
+        """Whether this is rank 0. Only rank 0 prints, and writes the run's folder."""
         return self.rank == 0
 
     @abc.abstractmethod
     def gather(self, value: T) -> list[T]:
-        """Return the values of all ranks, in the order of ranks; values must pickle."""
+        """Return the values of all ranks, in the order of the ranks. Values must be picklable."""
 
     @abc.abstractmethod
     def sum_tensors(self, tensors: Sequence[Tensor]) -> None:
-        """Replace each tensor by its sum over all ranks, which is bit-equal on all of them."""
+        """Replace each tensor by its sum over all ranks. The sum is bit-equal on all ranks."""
 
     @abc.abstractmethod
     def branch(self) -> Ranks:
-        """Return the same ranks for another thread, with separate exchanges of objects; all ranks call this together."""
+        """Return the same ranks for another thread, with separate exchanges of objects. All ranks must call this together."""
 
     def failures_named(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which a failure of another rank raises a `RankError`, also in an exchange of divided weights."""
+        """A context in which another rank's failure raises a `RankError`, even in an exchange of divided weights."""
         return contextlib.nullcontext()
 
     def set_timeout(self, seconds: float) -> None:
@@ -80,7 +80,7 @@ class Ranks(abc.ABC):
         self.timeout_s = seconds
 
     def interrupts_together(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which Ctrl-C and SIGTERM are raised by `together`, on all ranks, and nowhere else."""
+        """A context in which only `together` raises Ctrl-C and SIGTERM, on all ranks."""
         return contextlib.nullcontext()
 
     def _local_interrupts(self) -> contextlib.AbstractContextManager[None]:
@@ -106,7 +106,7 @@ class Ranks(abc.ABC):
         with interrupts_deferred():
             failures = self.gather(None if failure is None else _portable(failure))
         self._raise_first(failures, failure)
-        return result  # type: ignore[return-value] # it is not None if nothing failed
+        return result  # type: ignore[return-value] # not None, since nothing failed
 
     def _raise_first(self, failures: Sequence[BaseException | None], own: BaseException | None) -> None:
         for rank, failure in enumerate(failures):
@@ -123,15 +123,15 @@ class Ranks(abc.ABC):
         return self.together(lambda: function() if self.is_main else None)
 
     def from_main(self, value: T) -> T:
-        """Return the value of rank 0, which must pickle."""
+        """Return the value of rank 0, which must be picklable."""
         return self.gather(value if self.is_main else None)[0]  # type: ignore[return-value] # rank 0 sends a T
 
     def divide(self, items: Sequence[T]) -> list[T]:
-        """This rank's items: every `size`-th, so that items of similar length are spread."""
+        """This rank's items: every `size`-th item, so that items of similar length are spread over the ranks."""
         return list(items[self.rank :: self.size])
 
     def rows_at_once(self, rows: int, largest: int) -> int:
-        """Number of rows in a micro-batch, at most `largest`, with which all ranks process about equally many of `rows`."""
+        """Number of rows in a micro-batch, at most `largest`, so that each rank processes about the same share of `rows`."""
         if self.size == 1:
             return largest
         passes = max(1, math.ceil(rows / (largest * self.size)))
@@ -153,7 +153,7 @@ class Ranks(abc.ABC):
 
 
 class SingleProcess(Ranks):
-    """The only process: every exchange returns what it is given."""
+    """The only process. Every exchange returns its argument."""
 
     def gather(self, value: T) -> list[T]:
         """See `Ranks.gather`."""
@@ -176,7 +176,7 @@ _active: contextvars.ContextVar[Ranks] = contextvars.ContextVar("ranks")
 
 
 def active_ranks() -> Ranks:
-    """The ranks that this process belongs to; a `SingleProcess` unless it joined others."""
+    """The ranks that this process belongs to; a `SingleProcess` unless this process has joined others."""
     return _active.get(_joined)
 
 
@@ -197,12 +197,12 @@ def using(ranks: Ranks) -> Iterator[None]:
 
 
 def _portable(failure: BaseException) -> BaseException:
-    """An exception that pickles: exceptions of this project and interrupts do; others are sent as their type and text."""
+    """Make an exception picklable. Exceptions of this project and interrupts are; any other is sent as its type and text."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
         return failure
     return RankError(f"{type(failure).__name__}: {failure}")
 
 
 def _named(rank: int, failure: BaseException) -> BaseException:
-    """An exception of another rank, with the rank in its message."""
+    """Add the rank to the message of another rank's exception."""
     return type(failure)(f"rank {rank}: {failure}")

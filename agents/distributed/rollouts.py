@@ -1,4 +1,4 @@
-"""Episodes of many ranks: each rank plays its own groups, and every rank gets all trajectories."""
+"""Episodes of many ranks. Each rank plays its own groups, and every rank gets all trajectories."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def play_divided(
     seen: Callable[[_Played], None],
     rows: bool = False,
 ) -> list[_Played]:
-    """Play episodes on all ranks, whole groups on each, and return the played episodes in the order of `episodes`.
+    """Play episodes on all ranks, whole groups on each rank. Return the played episodes in the order of `episodes`.
 
-    Each episode has its own seed so, up to rounding, it does not matter which rank plays it.
+    Each episode has its own seed. So, up to rounding, the episode is the same on any rank.
 
     Args:
         ranks: The ranks.
-        episodes: The same on all ranks.
+        episodes: The episodes to play, the same on all ranks.
         play: Plays some episodes on this rank, in their order.
         seen: Called with each episode that another rank has played.
-        rows: Whether only a `Row` of each episode is gathered, so that trajectories of other ranks have no tokens.
+        rows: Whether to gather only a `Row` of each episode, so that trajectories of other ranks have no tokens.
 
     Raises:
         Exception: On all ranks, if `play` fails on any rank; see `Ranks.together`.
@@ -57,7 +57,7 @@ def _gather_rows(ranks: Ranks, own: list[Any]) -> list[list[Any]]:
 
 
 def owners_of(episodes: Sequence[Episode | PartialEpisode], size: int) -> list[int]:
-    """The rank that plays each episode: ranks take groups in turn."""
+    """The rank that plays each episode. Ranks take groups in turn."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(episode.group, len(numbers)) % size for episode in episodes]
 

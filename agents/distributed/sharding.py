@@ -1,12 +1,12 @@
-"""Weights divided among ranks: torch's FSDP2 around a model whose passes are not only calls of the whole model.
+"""Weights divided among ranks, by torch's FSDP2. A pass may call parts of the model instead of the whole model.
 
 Each rank keeps a part of every weight, of its gradient and of the optimiser's state. A pass gathers one layer's weights at a
-time, on all ranks together, and sums gradients by itself; so all ranks make equally many passes, in the same order.
+time, on all ranks together, and also sums gradients. So all ranks must make the same number of passes, in the same order.
 
-Sampling needs no exchange at every token: `gathered` holds all weights on every rank for as long as episodes are played.
+Sampling needs no exchange at every token, since `gathered` keeps all weights on every rank while episodes are played.
 
-Saved files never show how weights were divided: `whole_module` puts the weights together, and `agents.distributed.parts` the
-rest.
+Saved files do not depend on the division of weights: `whole_module` puts the weights together, and `agents.distributed.parts`
+all other tensors.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ class Division:
     """How a module's weights are divided."""
 
     layers: Sequence[torch.nn.Module]
-    """The modules whose weights are gathered together, one after the other; the remaining weights are gathered once per
-    pass."""
+    """The modules whose weights are gathered one module at a time. The remaining weights are gathered once per pass."""
     device: torch.device
     """The device on which passes are computed."""
     half: bool = False
-    """Whether weights are gathered in bfloat16. The parts stay as they are, and gradients are summed in float32."""
+    """Whether to gather weights in bfloat16. The parts keep their type, and gradients are summed in float32."""
     precise: Sequence[torch.nn.Module] = ()
     """Modules whose weights are gathered in their own type even if `half` is set."""
     saved: bool = False
-    """Whether the module is to be put together as a `whole_module`."""
+    """Whether `whole_module` will put the module together."""
 
 
 class ShardedModule:
@@ -77,31 +76,31 @@ class ShardedModule:
         policy = half if division.half else MixedPrecisionPolicy()
         for precise in division.precise:
             fully_shard(precise, mesh=mesh, offload_policy=offload)
-        for layer in reversed(division.layers):  # inner modules come first
+        for layer in reversed(division.layers):  # inner modules first
             fully_shard(layer, mesh=mesh, mp_policy=policy, offload_policy=offload)
-        # The root's own weights are kept from a pass to its gradient: ranks may use them a different number of times.
+        # The root's own weights are kept from a pass to its gradient, since ranks may use them a different number of times.
         root: Any = fully_shard(
             _Root(module), mesh=mesh, mp_policy=policy, offload_policy=offload, reshard_after_forward=False
         )
         self._root = root
         self._divided = [part for part in root.modules() if isinstance(part, FSDPModule)]
         for part in self._divided:
-            part.set_gradient_divide_factor(1.0)  # gradients are summed, and gloo supports no other reduction
+            part.set_gradient_divide_factor(1.0)  # sum gradients, since gloo supports no other reduction
             part.set_force_sum_reduction_for_comms(True)
         self._gathered = False
         with torch.no_grad():
             self.run(lambda: None)
-        with self.gathered():  # torch notes which weights are trained, which an adapter that is disabled would hide
+        with self.gathered():  # torch notes the trained weights, which a disabled adapter would hide
             pass
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that runs the module, or modules within it, and returns a tensor or a plain sequence of tensors.
+        """Call a function that runs the module or its parts, and returns a tensor or a plain sequence of tensors.
 
-        All ranks call this together, unless the weights are `gathered`.
+        All ranks must call this together, unless the weights are `gathered`.
         """
         try:
             with warnings.catch_warnings():
-                # Nothing changes the result of a pass in place.
+                # The result of a pass is never changed in place.
                 warnings.filterwarnings("ignore", message="FSDP2-wrapped module .* returned a view")
                 result: T = self._root(function)
         except BaseException:
@@ -109,13 +108,16 @@ class ShardedModule:
                 self._root.reset_iter_state()
             raise
         if not self._gathered and not torch.is_grad_enabled():
-            # No backward pass follows that would end this pass and divide the remaining weights again.
+            # Without a backward pass, nothing else ends this pass and divides the remaining weights again.
             self._root.reset_iter_state()
         return result
 
     @contextlib.contextmanager
     def gathered(self) -> Iterator[None]:
-        """Within the block every rank has all weights, and `run` exchanges nothing; entered by all ranks together."""
+        """A context in which every rank has all weights, and `run` exchanges nothing.
+
+        All ranks must enter this context together.
+        """
         if self._gathered:
             yield
             return
@@ -137,7 +139,10 @@ class ShardedModule:
         return self._gathered
 
     def whole_module(self, *, everywhere: bool = False) -> Any:
-        """A copy on the CPU with all weights, on rank 0 or on all ranks; None on other ranks. All ranks call this."""
+        """A copy of the module on the CPU with all weights, on rank 0 or everywhere; None on other ranks.
+
+        All ranks must call this.
+        """
         assert self._structure is not None
         wanted = everywhere or active_ranks().is_main
         copied: dict[int, Any] = {}
@@ -148,10 +153,10 @@ class ShardedModule:
         return copy.deepcopy(self._structure, copied) if wanted else None
 
     def whole_layers(self) -> Iterator[dict[str, Tensor]]:
-        """The whole entries of the module's state, on the CPU of every rank, layer by layer; called by all ranks.
+        """The whole entries of the module's state, on the CPU of every rank, layer by layer. All ranks must call this.
 
-        Weights outside the layers, such as the embedding, come one by one. A rank that keeps no entry never has more than one
-        layer.
+        Weights outside the layers, such as the embedding, come one by one. A rank that keeps no entries never has more than one
+        layer in memory.
         """
         state = self.module.state_dict()
         prefixes = [
@@ -169,7 +174,7 @@ class ShardedModule:
 
 
 class _Root(torch.nn.Module):
-    """Gathers the weights outside the layers, for passes that call the module's parts one by one as well as the whole."""
+    """Gathers the weights outside the layers, for passes of the whole module and for passes that call its parts."""
 
     def __init__(self, module: torch.nn.Module) -> None:
         super().__init__()
@@ -190,7 +195,7 @@ def _tensors(module: torch.nn.Module) -> list[Tensor]:
 
 
 def _without_weights(module: torch.nn.Module) -> torch.nn.Module:
-    """A copy on the CPU whose parameters have shapes but no values."""
+    """A copy of a module on the CPU, whose parameters have shapes but no values."""
     memo: dict[int, Any] = {}
     for parameter in module.parameters():
         memo[id(parameter)] = torch.nn.Parameter(parameter.detach().to("meta"), parameter.requires_grad)

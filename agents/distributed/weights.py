@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 _BUCKET_BYTES = 2**26
-"""Largest size of the copies of gradients that are summed at once, unless a single gradient is larger."""
+"""Maximum total size of the gradients that are summed at once, in bytes. A single larger gradient is summed alone."""
 
 
 def sum_gradients(ranks: Ranks, parameters: Sequence[torch.nn.Parameter]) -> None:
-    """Sum the gradients of all ranks. Afterwards a parameter has no gradient only if it has none on any rank.
+    """Sum the gradients of all ranks. Afterwards a parameter has no gradient only if no rank had a gradient for it.
 
-    Gradients of divided weights are left out: they were summed as they were computed.
+    Gradients of divided weights are left out, since FSDP has already summed them.
     """
     if ranks.size == 1:
         return
@@ -39,10 +39,10 @@ def sum_gradients(ranks: Ranks, parameters: Sequence[torch.nn.Parameter]) -> Non
 
 
 def require_same_weights(ranks: Ranks, model: torch.nn.Module) -> None:
-    """Check that a model has bit-equal weights on all ranks; divided weights were checked before they were divided.
+    """Check that a model has bit-equal weights on all ranks. Divided weights are checked before they are divided.
 
     Raises:
-        RankError: If not; the message names a weight and the rank on which it differs.
+        RankError: If a weight differs; the message names the weight and the rank.
     """
     if ranks.size > 1:
         whole = {name: weight for name, weight in model.named_parameters() if not is_sharded(weight)}
@@ -56,7 +56,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def _hash(weight: Tensor) -> str:
-    """The exclusive or of a weight's bits, which takes as long to compute as copying the weight."""
+    """The exclusive or of a weight's bits. Computing it takes as long as copying the weight."""
     return f"{int(torch.hash_tensor(weight.detach()).view(torch.int64)):x}"
 
 

@@ -1,1 +1,1 @@
-"""Programs built on agents: supervised warm starts, the gradient lab, the demonstration."""
+"""Programs that use agents: supervised warm starts, the gradient lab, and the demonstration."""

@@ -1,7 +1,6 @@
-"""The demonstration: GRPO teaches a tiny transformer to add, starting from an early supervised checkpoint.
+"""The demonstration: GRPO teaches a tiny transformer to add. The start is an early supervised checkpoint.
 
-Nothing is downloaded. As a control, the same checkpoint is trained further with supervised learning for the same number of
-seconds.
+Nothing is downloaded. As a control, supervised learning continues from the same checkpoint for the same number of seconds.
 """
 
 from __future__ import annotations
@@ -35,7 +34,8 @@ ENV = "rlvr/Addition-v0"
 WARM_START = SupervisedConfig(
     steps=330, batch_size=128, learner=LearnerConfig(learning_rate=1e-3, micro_batch_size=512)
 )
-"""Settings that stop the training early, when about a quarter of the sampled answers to held-out sums are right."""
+"""Settings with which supervised training stops early, when about a quarter of the sampled answers to held-out sums are
+right."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class DemoConfig:
     """Settings of the demonstration."""
 
     folder: Path = Path("runs/demo")
-    """Folder for the warm start, which is reused if it exists, and for the runs, each in a new subfolder."""
+    """Folder for the warm start and the runs. An existing warm start is reused; each run gets a new subfolder."""
     steps: Annotated[int, AtLeast(1)] = 160
     test_problems: Annotated[int, AtLeast(1)] = 500
     samples: Annotated[int, AtLeast(1)] = 4
@@ -61,7 +61,7 @@ class DemoConfig:
 
 
 def make_warm_start(folder: Path, config: SupervisedConfig = WARM_START) -> None:
-    """Train the early checkpoint, with its tokenizer, unless it exists. The same settings give the same weights."""
+    """Train the early checkpoint, and save it with its tokenizer, unless it exists. The same settings give the same weights."""
     if (folder / "config.json").is_file():
         return
     env = make_env("train", num_envs=1)
@@ -83,7 +83,7 @@ def run_demo(config: DemoConfig, console: Console) -> dict[str, Evaluation]:
     """Run the demonstration, print its results and return them by name."""
     check_folder(config.folder)
     started = time.perf_counter()
-    # A second thread gains little for so small a model, and costs much if the machine is busy.
+    # For such a small model, a second thread gains little, and costs much if the machine is busy.
     torch.set_num_threads(1)
     warm_start = config.folder / "warm-start"
     make_warm_start(warm_start)

@@ -1,11 +1,12 @@
 """The gradient lab: bias and variance of an agent's gradient estimate, compared with the exact gradient.
 
 If vocabulary and budget are so small that all completions of a problem can be enumerated, the expected return
-J = sum_y pi(y) R(y) and its gradient are known exactly. An estimator's batches are drawn from the same completions, so that
-its mean can be compared with the gradient, and its variance with that of other estimators.
+J = sum_y pi(y) R(y) and its gradient are known exactly. An estimator's batches are drawn from the same completions. So the mean
+of an estimator can be compared with the gradient, and its variance with the variance of other estimators.
 
-An estimate is exactly the gradient that the agent's learner would compute: the loss is differentiated with respect to the
-log-probabilities and entropies of each batch. These are differentiated with respect to the weights once for all batches.
+An estimate is exactly the gradient that the agent's learner would compute: the loss of each batch is differentiated with
+respect to log-probabilities and entropies. The derivatives of these with respect to the weights are computed once for all
+batches.
 """
 
 from __future__ import annotations
@@ -39,15 +40,15 @@ if TYPE_CHECKING:
 
 
 MAX_SEQUENCES = 4096
-"""Largest number of sequences to try when completions are enumerated."""
+"""Maximum number of sequences to try when completions are enumerated."""
 MAX_BYTES = 4 * 2**30
-"""Largest memory for the derivatives of all completions."""
+"""Maximum memory for the derivatives of all completions, in bytes."""
 _ROWS_AT_ONCE = 16
 MAX_BATCHES = 10_000_000
-"""Largest number of batches of an examination, which stores a few numbers for each batch."""
+"""Maximum number of batches of an examination, which stores a few numbers for each batch."""
 _DIRECTIONS = 16
 _ROUNDING = 1e-7
-"""Error that counts as rounding, relative to the gradient's norm."""
+"""Maximum error, relative to the gradient's norm, that counts as rounding."""
 
 
 class _Scripted:
@@ -109,7 +110,7 @@ class GradientLab:
     """Every completion of one problem, with its probability, return and derivatives under a policy.
 
     Args:
-        policy: The policy whose gradients are computed; its weights are not changed.
+        policy: The policy whose gradients are computed. The policy's weights do not change.
         env: The environment; see `rollout`.
         problem: Index of the problem.
         horizon: Token budget of the problem.
@@ -150,7 +151,7 @@ class GradientLab:
         """f64[c l], the expected sum of rewards from the state before each token onwards, excluding earlier rewards."""
 
     def _exact_values(self) -> Tensor:
-        """The value of each prefix: the mean sum of the later rewards, over the completions that begin with the prefix."""
+        """The value of each prefix, which is the mean sum of later rewards over the completions that begin with the prefix."""
         togo = self._batch.rewards.flip(1).cumsum(1).flip(1)
         paid = self.probabilities[:, None] * togo
         prefixes = [
@@ -217,7 +218,7 @@ class GradientLab:
         return [int(index) for index in generator.choice(len(p), size=groups * group_size, p=p / p.sum())]
 
     def batch_of(self, agent: Agent, drawn: Sequence[int]) -> Batch:
-        """A batch of drawn completions, in groups of the agent's size, each with the greedy completion's score."""
+        """Make a batch of drawn completions, in groups of the agent's group size, with the greedy score as the baseline."""
         baseline = float(self.returns[self.greedy])
         size = agent.config.group_size
         return make_batch(
@@ -228,14 +229,14 @@ class GradientLab:
         )
 
     def estimate(self, agent: Agent, drawn: Sequence[int], values: Tensor | None = None) -> Float[Tensor, " p"]:
-        """The gradient estimate f64[p] of one batch, for the objective that is maximised.
+        """The estimate f64[p] of the objective's gradient from one batch. The objective is maximised.
 
-        The agent's state then changes as after an update, such as its moving average.
+        The agent's state, such as a moving average, then changes as after an update.
 
         Args:
             agent: The estimator.
             drawn: Indices of completions, `group_size` for each group.
-            values: f64[c l], used as the critic's values; by default the exact values.
+            values: The critic's values f64[c l]; by default the exact values.
         """
         batch = agent.prepare(self.batch_of(agent, drawn))
         rows = torch.tensor(drawn)
@@ -264,7 +265,7 @@ def _jacobians(policy: policies.CausalLMPolicy, batch: Batch) -> tuple[Tensor, T
         )
     jacobians = torch.zeros(shape, dtype=torch.float64), torch.zeros(shape, dtype=torch.float64)
     logprobs = torch.zeros(shape[:2], dtype=torch.float64)
-    # A derivative costs a backward pass over the whole micro-batch, so micro-batches are small.
+    # A derivative costs a backward pass over the whole micro-batch. So micro-batches are small.
     for rows in torch.arange(shape[0]).split(_ROWS_AT_ONCE):
         micro_batch = batch.rows(rows).to(policy.model.device)
         first, width = micro_batch.first, micro_batch.tokens.shape[1]
@@ -299,7 +300,7 @@ def batch_loss(agent: Agent, batch: Batch, advantages: Tensor, outputs: TokenOut
 
 
 _FEWEST_BATCHES = 50
-"""Smallest number of batches whose standard deviation gives a reliable error of their mean."""
+"""Minimum number of batches for a reliable standard error of their mean."""
 
 
 @dataclass(frozen=True)
@@ -312,30 +313,31 @@ class BiasReport:
     """Norm of the difference between the estimate's mean and the gradient, relative to the gradient's norm, with the expected
     sampling error subtracted."""
     bias_error: float
-    """Root mean square of the sampling error in the difference that `bias` measures, relative to the gradient's norm."""
+    """Root mean square of the sampling error in `bias`, relative to the gradient's norm."""
     direction: float
-    """Norm of the mean's component orthogonal to the gradient, relative to the component along it, with the expected sampling
-    error subtracted: 0 for a multiple of the gradient."""
+    """Norm of the mean's component orthogonal to the gradient, relative to the component along the gradient, with the expected
+    sampling error subtracted. A multiple of the gradient has 0."""
     direction_error: float
     """Root mean square of the sampling error in the orthogonal component, relative to the component along the gradient."""
     z: float
-    """Largest difference between mean and gradient along the gradient and some random directions orthogonal to it, in standard
-    errors."""
+    """Largest difference between mean and gradient, in standard errors, along the gradient and along some random directions
+    orthogonal to the gradient."""
     z_across: float
-    """Largest difference along the orthogonal directions only, in standard errors; not affected by the estimate's scale."""
+    """Largest difference along the orthogonal directions only, in standard errors. The estimate's scale does not affect this
+    number."""
     scale: float
-    """Component of the mean along the gradient, relative to the gradient's norm: 1 for an unbiased estimate."""
+    """Component of the mean along the gradient, relative to the gradient's norm. An unbiased estimate has 1."""
     cosine: float
     """Cosine of the angle between the estimate's mean and the gradient."""
     raw_variance: float
     """Total variance of one batch's estimate, relative to the squared norm of the gradient."""
     variance: float
-    """Total variance of one batch's estimate, relative to the squared component of its mean along the gradient, so that
+    """Total variance of one batch's estimate, relative to the squared component of the mean along the gradient. In this form,
     estimates of different scale can be compared."""
 
     @property
     def unbiased(self) -> bool:
-        """Whether the mean is consistent with the gradient, at a level of 0.1 % over all comparisons."""
+        """Whether the mean is consistent with the gradient, at a significance level of 0.1 % over all comparisons."""
         bound = _z_bound(_DIRECTIONS + 2)
         return self.z < bound and self.bias < bound * self.bias_error
 
@@ -347,12 +349,12 @@ class BiasReport:
 
     @property
     def bias_text(self) -> str:
-        """The bias if the batches show one, otherwise its upper bound."""
+        """The bias if the batches show a bias, otherwise its upper bound."""
         return _shown_or_excluded(self.bias, self.bias_error, shown=not self.unbiased, batches=self.batches)
 
     @property
     def direction_text(self) -> str:
-        """The bias in direction if the batches show one, otherwise its upper bound."""
+        """The bias in direction if the batches show such a bias, otherwise its upper bound."""
         if self.scale <= 0:
             return "not along"
         return _shown_or_excluded(
@@ -367,7 +369,7 @@ class BiasReport:
 
 
 def _shown_or_excluded(bias: float, error: float, *, shown: bool, batches: int) -> str:
-    """A bias that the sample shows, or else the largest bias that it does not exclude, at a level of 0.1 %."""
+    """A bias that the sample shows, or else the largest bias that the sample does not exclude, at a level of 0.1 %."""
     if batches < _FEWEST_BATCHES:
         return "too few batches"
     return f"{bias:.1%}" if shown else f"below {bias + _z_bound(1) * error:.1%}"
@@ -389,19 +391,19 @@ def examine(
     target: Tensor | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> BiasReport:
-    """Compare an agent's gradient estimate with the gradient.
+    """Compare an agent's gradient estimate with the exact gradient.
 
     Args:
         lab: The lab with the problem and the policy.
         name: Name of the estimator, for the report.
-        agent: The estimator, with the number of groups and their size in its config. Only the aggregation
-            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's scale; an aggregation that divides by each completion's length also has
+        agent: The estimator; its config has the number of groups and the group size. Only the aggregation
+            `SEQUENCE_MEAN_TOKEN_SUM` has the gradient's scale. An aggregation that divides by each completion's length also has
             another direction.
         batches: Number of batches to draw.
         seed: Seed of the draws.
         values: See `GradientLab.estimate`.
         target: The gradient f64[p] to compare with; by default the gradient of the expected return.
-        progress: Called with the number of batches done.
+        progress: Called with the number of batches so far.
 
     Raises:
         InvalidArgumentError: If there are fewer than two batches or more than `MAX_BATCHES`, the seed is negative, or the
@@ -447,7 +449,7 @@ def examine(
 
 
 def _without_noise(squared: float, noise: float, size: float) -> tuple[float, float]:
-    """The root of a squared norm after subtracting its expected noise, and the root of the noise, both relative to a size."""
+    """The root of a squared norm minus its expected noise, and the root of the noise, both relative to a size."""
     if not size:
         return math.inf, math.inf
     return math.sqrt(max(0.0, squared - noise)) / size, math.sqrt(noise) / size + _ROUNDING
@@ -466,7 +468,7 @@ def _check_examination(batches: int, seed: int, gradient: Tensor) -> None:
 
 
 def _directions(gradient: Tensor) -> Tensor:
-    """Unit vectors f64[d p]: the gradient's direction, and some random directions orthogonal to it."""
+    """Unit vectors f64[d p]: the gradient's direction, and some random directions orthogonal to the gradient."""
     generator = torch.Generator().manual_seed(0)
     drawn = torch.randn(_DIRECTIONS, len(gradient), generator=generator, dtype=torch.float64)
     drawn -= torch.outer(drawn @ gradient, gradient) / gradient.square().sum()

@@ -1,12 +1,13 @@
-"""Reinforcement learning from human feedback, end to end, compared with verifiable rewards on the same problems.
+"""Run reinforcement learning from human feedback, and compare it with verifiable rewards on the same problems.
 
-The steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a rejected completion; a
-reward model fitted to the pairs; PPO on the reward model's score with a KL penalty. Four models take part in the last step:
-policy, reference, reward model and critic. Preferences come from a verifier instead of people: the environment's own
-(right completions are preferred to wrong ones), or a judge (reinforcement learning from AI feedback, Lee et al. 2023,
-arXiv:2309.00267). The environment's verifier also scores every completion of PPO, but PPO is not trained on these scores.
+The pipeline has the steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a
+rejected completion; a reward model fitted to the pairs; and PPO on the reward model's score with a KL penalty. Four models take
+part in the last step: policy, reference, reward model and critic. Preferences come from a verifier instead of people. This is
+the environment's own verifier (right completions are preferred to wrong completions), or a judge (reinforcement learning from
+AI feedback, Lee et al. 2023, arXiv:2309.00267). The environment's verifier also scores every completion of PPO, but PPO does
+not train on these scores.
 
-The control is the same PPO from the same start, with the environment's verifier as the reward.
+The control is PPO from the same start, with the environment's verifier as the reward.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from verifiers import AtLeast, Between, DataError, check_types
 VerifierChoice = tuple[str, Mapping[str, Any]]
 """A verifier's name and its arguments, for `verifiers.make`."""
 _WINDOW = 10
-"""Number of last steps whose metrics are averaged in the table."""
+"""Number of final steps whose metrics are averaged in the table."""
 
 
 @dataclass(frozen=True)
@@ -52,17 +53,17 @@ class RLHFConfig:
     """
 
     warm_start_steps: Annotated[int, AtLeast(0)] = 150
-    """Number of supervised steps on gold completions at the beginning; 0 uses the model unchanged."""
+    """Number of supervised steps on gold completions at the beginning. 0 uses the model unchanged."""
     problems: Annotated[int, AtLeast(1)] = 4000
     """Number of problems whose completions are compared."""
     samples: Annotated[int, AtLeast(2)] = 4
-    """Number of completions sampled for each compared problem."""
+    """Number of sampled completions of each compared problem."""
     held_out: Annotated[float, Between(0, 1, open_low=True, open_high=True)] = 0.1
     """Share of the compared problems whose pairs are held out to test the reward model."""
     reward_model_epochs: Annotated[int, AtLeast(1)] = 4
     """Number of passes over the pairs."""
     members: Annotated[int, AtLeast(1)] = 1
-    """Number of reward models, which differ in their seeds; the minimum of their scores counts."""
+    """Number of reward models, which differ in their seeds. The minimum of their scores counts."""
     steps: Annotated[int, AtLeast(1)] = 100
     """Number of steps of PPO."""
     kl_coefficient: float = 0.3
@@ -76,10 +77,10 @@ class RLHFConfig:
 
     def __post_init__(self) -> None:
         check_types(self)
-        self.ppo()  # raises if its settings are out of range
+        self.ppo()  # raises if PPO's settings are out of range
 
     def ppo(self, *, penalised: bool = True) -> PPOConfig:
-        """The settings of PPO, with the KL penalty, or without it if the divergence is only measured."""
+        """The settings of PPO. Without `penalised`, the divergence is only measured, and there is no KL penalty."""
         return PPOConfig(
             problems_per_step=self.completions,
             minibatches=4 if self.completions % 4 == 0 else 1,
@@ -99,24 +100,24 @@ class Task:
     arguments: Mapping[str, Any]
     """Arguments of the environment."""
     preferences: VerifierChoice | None = None
-    """The verifier whose scores decide which completion is preferred; None for the environment's own."""
+    """The verifier whose scores decide which completion is preferred; None for the environment's own verifier."""
 
     def vec(
         self, split: str, tokenizer: Any, num_envs: int, verifier: VerifierChoice | None = None
     ) -> rlvr_envs.TokenVectorEnv:
-        """Build an environment of these problems with a verifier, by default its own."""
+        """Build an environment of these problems with a verifier, by default the environment's own verifier."""
         judged_by = {} if verifier is None else {"verifier": verifier}
         options = {"prompt": "auto", **self.arguments, "split": split, "tokenizer": tokenizer, **judged_by}
         return rlvr_envs.environment_class(self.env).make_vec(num_envs, copy=False, **options)
 
     def proxy(self, verifier: VerifierChoice) -> VerifierChoice:
-        """A verifier to train on, combined with the environment's own verifier."""
+        """Combine a verifier whose scores are the reward with the environment's own verifier."""
         return "with_gold", {"proxy": verifier, "gold": rlvr_envs.OWN_VERIFIER}
 
 
 @dataclass(frozen=True)
 class PipelineResult:
-    """The results of a pipeline, besides its folder."""
+    """The results of a pipeline, in addition to its folder."""
 
     accuracy: Mapping[str, Evaluation]
     """Scores of the environment's verifier on held-out problems, by policy: `start`, `rlhf`, `rlvr`."""
@@ -132,13 +133,13 @@ def run_rlhf(
     policy: policies.CausalLMPolicy,
     streams: rlvr_envs.TokenStreams,
 ) -> PipelineResult:
-    """Run the pipeline and its control, print a table and return the results.
+    """Run the pipeline and its control, print a table, and return the results.
 
     The folder gets `start` (the warm start), `pairs.jsonl`, `reward-model-1` and so on, the runs `rlhf` and `rlvr`, and
     `results.json`.
 
     Raises:
-        DataError: If no completion is preferred to another, or a problem of the warm start has no gold completion.
+        DataError: If there is no pair with a preference, or a problem of the warm start has no gold completion.
     """
     start = folder / "start"
     warm_start(config, start, policy, streams)
@@ -209,7 +210,7 @@ def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig,
         start: Folder of the warm start.
         folder: Folder of the reward model.
         config: Settings.
-        member: Number of the reward model, which sets its seed; the held-out pairs are the same for all.
+        member: Number of the reward model, which sets its seed. The held-out pairs are the same for all reward models.
     """
     train, test = held_out(read_pairs(pairs), config.held_out, config.seed)
     seed = config.seed * config.members + member
@@ -224,7 +225,10 @@ def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig,
 
 
 def reward_of(folders: Sequence[Path]) -> VerifierChoice:
-    """The score of one reward model, or the minimum of several (Coste et al. 2024, arXiv:2310.02743)."""
+    """The verifier that gives the score of a reward model, or the minimum of several scores (Coste et al.
+
+    2024, arXiv:2310.02743).
+    """
     single: list[VerifierChoice] = [("reward_model", {"model": str(one), "batch_size": 256}) for one in folders]
     if len(single) == 1:
         return single[0]
@@ -254,7 +258,7 @@ def train_ppo(
 
 
 def score(task: Task, config: RLHFConfig, model: Path) -> Evaluation:
-    """Evaluate a model's sampled completions on held-out problems by the environment's own verifier."""
+    """Evaluate a model's sampled completions of held-out problems, with the environment's own verifier."""
     policy, tokenizer = policies.load_policy(model)
     env = task.vec("test", tokenizer, min(256, 2 * config.test_problems))
     result = evaluate(env, policy, problems=min(config.test_problems, env.num_problems), samples=2, seed=config.seed)

@@ -44,7 +44,7 @@ class SupervisedConfig:
     """
 
     steps: Annotated[int | None, AtLeast(1)] = None
-    """Number of optimiser steps; None uses 900 for a model with random weights, and 100 for a trained model (see
+    """Number of optimiser steps. None means 900 for a model with random weights, and 100 for a trained model (see
     `for_model`)."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 128
     """Number of examples in each optimiser step."""
@@ -54,11 +54,11 @@ class SupervisedConfig:
     """Settings of the optimiser."""
 
     def for_model(self, model: Any, *, trained: bool) -> SupervisedConfig:
-        """Return these settings; if the number of steps or the learning rate is not set, it is chosen for a torch model.
+        """Return these settings, with the number of steps and the learning rate chosen for a torch model if they are not set.
 
         Args:
             model: The model to train.
-            trained: Whether the model was trained before, so that only the task is new to it.
+            trained: Whether the model has been trained before, so that only the task is new.
         """
         steps = self.steps if self.steps is not None else _TRAINED_STEPS if trained else _RANDOM_STEPS
         return dataclasses.replace(self, steps=steps, learner=self.learner.for_model(model, supervised=True))
@@ -70,8 +70,8 @@ class SupervisedConfig:
 def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:
     """Make the episode of a problem's gold completion, with a stop token if the environment has not ended the episode.
 
-    If the data set has a method `gold_turns`, the episode consists of the turns that it returns for the problem, and is played
-    in the first stream; each turn is a text that depends only on the prompt and the answers to earlier turns.
+    If the data set has a method `gold_turns`, the episode consists of the turns that this method returns for the problem, and
+    is played in the first stream. Each turn must be a text that depends only on the prompt and the answers to earlier turns.
 
     Raises:
         DataError: If the problem has no gold completion, or is a game without gold turns.
@@ -99,7 +99,7 @@ def _gold_completion(streams: rlvr_envs.TokenStreams, problem: Problem) -> str:
 
 
 def supervised_learner(policy: policies.CausalLMPolicy, config: SupervisedConfig) -> learn.Learner:
-    """The learner of a supervised training, before its first step."""
+    """The learner for supervised training, before its first step."""
     return learn.Learner(policy, config.learner.for_model(policy.model, supervised=True))
 
 
@@ -119,13 +119,13 @@ def train_supervised(
         policy: The policy to train.
         streams: Source of the problems, their prompts and the tokenizer.
         config: Settings of the training.
-        seconds: Number of seconds after which to stop, in place of `config.steps`.
+        seconds: Number of seconds after which training stops, in place of `config.steps`.
         on_step: Called with the number of each step and its mean loss per token, in nats.
-        learner: The learner to use, whose steps count as done; by default a new one of `supervised_learner`.
-        demonstrate: Makes the episode to learn from for a problem; it may have several turns (`given_turns`).
+        learner: The learner to use, whose earlier steps count; by default a new learner from `supervised_learner`.
+        demonstrate: Makes the demonstration of a problem, which is an episode of one or several turns (`given_turns`).
 
     Returns:
-        The number of steps done, including the learner's earlier steps.
+        The number of steps so far, including the learner's earlier steps.
 
     Raises:
         InvalidArgumentError: If neither `config.steps` nor `seconds` is set.
@@ -141,7 +141,7 @@ def train_supervised(
     while (time.perf_counter() - started < seconds) if seconds is not None else step < (config.steps or 0):
         indices = problems_of_step(len(streams.dataset), step, config.batch_size, config.seed)
         demonstrations = [demonstrate(streams, index) for index in indices]
-        with interrupts_deferred():  # an interrupt never leaves weights changed by a partial step
+        with interrupts_deferred():  # an interrupt never leaves a partial step
             metrics = _fit(learner, demonstrations)
             step += 1
             if on_step is not None:

@@ -1,6 +1,6 @@
-"""Which of two completions is better: pairs, and reward models that are fitted to them.
+"""Preferences between completions: pairs, and reward models that are fitted to pairs.
 
-Names load when they are first used.
+The objects that this package exports are imported when they are first used.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Pairs of a preferred and a rejected completion of one prompt: read from files, and made from scored completions.
+"""Read pairs of a preferred and a rejected completion of one prompt from files, or make pairs from scored completions.
 
 A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference data sets:
 
@@ -7,11 +7,11 @@ A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference d
 | `prompt` | the prompt: text, or messages with `role` and `content` |
 | `chosen`, `rejected` | the preferred and the rejected completion: text, or a list with one message of the assistant |
 | `problem_id` | optional: id of the problem |
-| `chosen_ended`, `rejected_ended` | optional: whether the completion ended by itself, as it does by default |
+| `chosen_ended`, `rejected_ended` | optional: whether the completion ended by itself (true by default) |
 
-A folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written is read, too: among the completions of one problem, one with
-a higher score is preferred to one with a lower score. With a verifier's scores of 0 and 1, these are right and wrong
-completions.
+A folder from `rlvr eval`, `rlvr grade` or `rlvr train` can be read, too. Among the completions of one problem, a completion
+with a higher score is preferred to a completion with a lower score. With a verifier's scores of 0 and 1, right completions are
+preferred to wrong completions.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class PreferencePair:
 
     prompt: Prompt
     chosen: str
-    """The completion that is preferred."""
+    """The preferred completion."""
     rejected: str
     problem_id: str | None = None
     chosen_ended: bool = True
@@ -47,7 +47,7 @@ class PreferencePair:
 
     @property
     def problem(self) -> Problem:
-        """The prompt as a problem without a reference, for verifiers that need none."""
+        """The prompt as a problem without a reference, for verifiers that need no reference."""
         return Problem(self.problem_id or "", self.prompt, None)
 
 
@@ -69,8 +69,8 @@ def read_pairs(path: str | Path, *, per_problem: int = 4, seed: int = 0) -> list
 
     Args:
         path: A `.jsonl` or `.parquet` file, or a folder that `rlvr eval`, `rlvr grade` or `rlvr train` has written.
-        per_problem: Maximum number of pairs of one problem that are made from a folder; a file is read whole.
-        seed: Seed of the choice if there are more pairs.
+        per_problem: Maximum number of pairs of one problem from a folder. All pairs of a file are read.
+        seed: Seed of the choice if a problem has more pairs.
 
     Raises:
         InvalidArgumentError: If the path is neither such a file nor a folder.
@@ -155,10 +155,10 @@ def messages_of(value: Iterable[Mapping[str, Any]]) -> tuple[Message, ...]:
 
 
 def write_pairs(path: Path, pairs: Sequence[PreferencePair]) -> None:
-    """Write a `.jsonl` file of pairs, as `read_pairs` reads it.
+    """Write a `.jsonl` file of pairs for `read_pairs`.
 
     Raises:
-        OSError: If it can't be written.
+        OSError: If the file can't be written.
     """
     lines = JsonLines(path)
     try:
@@ -195,7 +195,7 @@ def _recorded(row: RecordLine) -> ScoredCompletion:
 
 
 def scored_completions(trajectories: Iterable[Trajectory], dataset: rlvr_envs.Dataset) -> Iterator[ScoredCompletion]:
-    """The completions of episodes whose verifier did not break, for `pairs_of`."""
+    """The completions for `pairs_of`, without episodes on which the verifier broke."""
     for trajectory in trajectories:
         if not trajectory.errored:
             yield ScoredCompletion(
@@ -212,15 +212,15 @@ def scored_completions(trajectories: Iterable[Trajectory], dataset: rlvr_envs.Da
 def pairs_of(
     completions: Iterable[ScoredCompletion], *, per_problem: Count = 4, seed: int = 0, least_gap: float = 0.0
 ) -> list[PreferencePair]:
-    """Pair the completions of each problem: a higher score is preferred to a lower one.
+    """Pair the completions of each problem. A higher score is preferred to a lower score.
 
     Among equal texts of one problem, only the first counts. The pairs of a problem do not depend on the other problems.
 
     Args:
         completions: The completions, in any order.
-        per_problem: Maximum number of pairs of one problem, drawn at random from all its pairs.
+        per_problem: Maximum number of pairs of one problem. If there are more pairs, some are drawn at random.
         seed: Seed of these draws.
-        least_gap: The scores of a pair differ by more than this.
+        least_gap: The scores of a pair must differ by more than this number.
 
     Raises:
         InvalidArgumentError: If `per_problem` is less than 1.
@@ -245,16 +245,16 @@ def _pair(better: ScoredCompletion, worse: ScoredCompletion) -> PreferencePair:
 def held_out(
     pairs: Sequence[PreferencePair], share: float, seed: int = 0
 ) -> tuple[list[PreferencePair], list[PreferencePair]]:
-    """Divide pairs into training pairs and held-out pairs; pairs of one prompt stay together.
+    """Divide pairs into training pairs and held-out pairs. Pairs of one prompt stay together.
 
     Args:
         pairs: Pairs of at least two prompts.
-        share: Share of the prompts whose pairs are held out, at least one.
+        share: Share of the prompts whose pairs are held out. At least one prompt is held out.
         seed: Seed of the choice.
 
     Raises:
         InvalidArgumentError: If the share is not between 0 and 1.
-        DataError: If all pairs are of one prompt.
+        DataError: If all pairs have the same prompt.
     """
     if not 0 < share < 1:
         raise InvalidArgumentError(f"the share of held-out prompts must be between 0 and 1, got {share}")

@@ -1,10 +1,10 @@
-"""How well scores agree with preferences: accuracy, and calibration of the probabilities that scores imply.
+"""Measure how well scores agree with preferences: accuracy, and calibration of the probabilities that scores imply.
 
 Scores r imply that the first of two completions is preferred with the probability sigmoid(r_1 - r_2) (Bradley and Terry 1952).
 The order within a pair has no meaning, so scores imply a confidence of sigmoid(|r_1 - r_2|), from 0.5 to 1, that the completion
-with the higher score is preferred. In a bin of confidences, the share of pairs in which it is preferred should equal the mean
-confidence. The expected calibration error (Guo et al. 2017, arXiv:1706.04599, equation 3) is the mean of the bins' differences,
-weighted by the number of pairs. Pairs of equal scores count as half right.
+with the higher score is preferred. In a bin of confidences, the share of pairs in which this completion is preferred should
+equal the mean confidence. The expected calibration error (Guo et al. 2017, arXiv:1706.04599, equation 3) is the mean difference
+over the bins, weighted by the number of pairs. Pairs of equal scores count as half right.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class ReliabilityBin:
 
 @dataclass(frozen=True)
 class PreferenceReport:
-    """How well scores agree with preferences."""
+    """The agreement of scores with preferences."""
 
     pairs: int
     accuracy: float
@@ -44,7 +44,7 @@ class PreferenceReport:
     interval: Interval
     """95 % interval of the accuracy, over prompts."""
     log_loss: float
-    """Mean of -log sigmoid(r_chosen - r_rejected), in nats; log 2 = 0.693 without any knowledge."""
+    """Mean of -log sigmoid(r_chosen - r_rejected), in nats. Without any knowledge it is log 2 = 0.693."""
     calibration_error: float
     """Expected calibration error."""
     mean_score: float

@@ -1,10 +1,10 @@
-"""Reward models: a sequence classifier with one logit, fitted to preferences by the likelihood of Bradley and Terry.
+"""Reward models: sequence classifiers with one logit, fitted to preferences by the likelihood of Bradley and Terry.
 
-The saved folder is read by `verifiers.make("reward_model", model=FOLDER)`, which gives the same scores as in training: the
-verifier's own code makes tokens of texts, and scores of tokens.
+`verifiers.make("reward_model", model=FOLDER)` reads the saved folder. Training uses the verifier's code for tokens and scores,
+so the verifier gives the same scores as in training.
 
-The head is a random projection at first, so training ends with a model whose scores have no unit and no zero: their quality
-shows in the order of held-out pairs (see `agents.preferences.report`).
+Scores have neither a unit nor a zero, since the head begins as a random projection. The order of held-out pairs shows how good
+the scores are (see `agents.preferences.report`).
 """
 
 from __future__ import annotations
@@ -48,15 +48,15 @@ class RewardModelConfig:
     """
 
     epochs: Annotated[int | None, AtLeast(1)] = None
-    """Number of passes over the pairs; None uses 10 for a model with random weights, and 1 for a trained model, since a large
-    model memorises pairs in more passes."""
+    """Number of passes over the pairs. None means 10 for a model with random weights, and 1 for a trained model, since in more
+    passes a large model memorises pairs."""
     batch_size: Annotated[int, Between(1, MAX_COMPLETIONS)] = 64
     """Number of pairs in each optimiser step."""
     center_coefficient: Annotated[float, AtLeast(0)] = 0.01
-    """Weight of the squared sum of a pair's scores, which draws scores towards a mean of 0 without changing the order of a pair
-    (Eisenstein et al. 2023, arXiv:2312.09244)."""
+    """Weight of a loss that is the squared sum of a pair's scores (Eisenstein et al. 2023, arXiv:2312.09244). This loss draws
+    scores towards a mean of 0, and does not change the order of a pair."""
     seed: Annotated[int, AtLeast(0)] = 0
-    """Seed of the head's random weights and of the order of the pairs; members of an ensemble have different seeds."""
+    """Seed of the head's random weights and of the order of the pairs. Members of an ensemble have different seeds."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
     """Settings of the optimiser; `micro_batch_size` counts pairs."""
 
@@ -64,7 +64,7 @@ class RewardModelConfig:
         check_types(self)
 
     def for_model(self, model: Any, *, trained: bool) -> RewardModelConfig:
-        """Return these settings with the passes and the learning rate chosen for a torch model, unless they are set."""
+        """Return these settings, with `epochs` and the learning rate chosen for a torch model if they are not set."""
         epochs = self.epochs if self.epochs is not None else 1 if trained else 10
         return dataclasses.replace(self, epochs=epochs, learner=self.learner.for_model(model, supervised=True))
 
@@ -94,10 +94,10 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 
     Args:
         name: Folder or hub name of a causal language model or of a reward model; or "tiny" for a small model with random
-            weights, which reads bytes. A model that `rlvr sft` or `rlvr train` saved with characters or bytes as its tokens
-            becomes a reward model that reads bytes.
-        seed: Seed of the weights that are random.
-        device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
+            weights, which reads bytes. If `rlvr sft` or `rlvr train` saved the model with characters or bytes as tokens, the
+            reward model reads bytes.
+        seed: Seed of random weights.
+        device: Device of the model, as for `verifiers.devices.choose_device`. The default is the GPU if there is one.
 
     Raises:
         InvalidArgumentError: If no model or tokenizer can be loaded, or the device is not available.
@@ -118,7 +118,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 
 
 def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
-    """A model with a built-in tokenizer, which `transformers` does not have; None for a model with another tokenizer."""
+    """A model with a built-in tokenizer, which `transformers` can't load; None for a model with any other tokenizer."""
     if folder == "tiny":
         return _with_head(policies.tiny_model(257, seed=seed), None)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):
@@ -132,20 +132,20 @@ def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
 
 
 def _has_one_logit(folder: Path) -> bool:
-    """Whether a folder holds a sequence classifier already."""
+    """Whether a folder holds a sequence classifier."""
     path = folder / "config.json"
     config = read_json(path) if path.is_file() else {}
     return any("ForSequenceClassification" in str(name) for name in config.get("architectures") or ())
 
 
 def _with_head(policy: Any, own: rlvr_envs.Tokenizer | None) -> RewardModel:
-    """A classifier on the body of a causal model of bytes or characters."""
+    """Build a classifier on the body of a causal model of bytes or characters."""
     from transformers import AutoModelForSequenceClassification
 
     tokenizer = policies.hugging_face_bytes()
     with tempfile.TemporaryDirectory() as folder, without_loading_bars():
         policy.save_pretrained(folder)
-        # As `AutoTokenizer` reads it beside this kind of model, which may normalise text.
+        # Read it again with `AutoTokenizer`, which may normalise text for this type of model.
         tokenizer.save_pretrained(folder)
         settled = _auto_tokenizer(folder)
         model = AutoModelForSequenceClassification.from_pretrained(folder, num_labels=1)
@@ -171,7 +171,7 @@ def _from_pretrained(name: str | Path) -> RewardModel:
             tokenizer = _auto_tokenizer(name)
             model: Any = AutoModelForSequenceClassification.from_pretrained(name, num_labels=1, dtype="float32")
     except Exception as error:
-        # A damaged file may cause any error: of JSON, of safetensors, of pickle, or a missing key.
+        # A damaged file may cause any error, in JSON, safetensors or pickle, or by a missing key.
         first = (str(error).strip().splitlines() or [""])[0]
         raise InvalidArgumentError(
             f"no reward model could be made of {str(name)!r}: expected a folder with config.json, weights and tokenizer, or a "
@@ -204,13 +204,13 @@ def train_reward_model(
     *,
     on_step: Callable[[int, float], None] | None = None,
 ) -> int:
-    """Fit a reward model to pairs, by the mean of `agents.losses.bradley_terry` over each batch.
+    """Fit a reward model to pairs. The loss is the mean of `agents.losses.bradley_terry` over each batch.
 
     Args:
         reward_model: The model, whose weights change.
         pairs: Pairs whose texts fit into the model.
         config: Settings, as `RewardModelConfig.for_model` returns them.
-        on_step: Called with the number of each step and its loss.
+        on_step: Called after each step, with the number and the loss of the step.
 
     Returns:
         The number of optimiser steps.
@@ -232,7 +232,7 @@ def train_reward_model(
     )
     for step in range(steps):
         batch = [texts[index] for index in problems_of_step(len(texts), step, batch_size, config.seed)]
-        with interrupts_deferred():  # weights never change by a partial step
+        with interrupts_deferred():  # no partial step
             optimizer.zero_grad(set_to_none=True)
             loss = backward(model, batch, config)
             norm = torch.nn.utils.clip_grad_norm_(parameters, rates.max_grad_norm)
@@ -246,7 +246,7 @@ def train_reward_model(
 
 
 def num_steps(pairs: int, config: RewardModelConfig) -> int:
-    """The number of optimiser steps for this number of pairs."""
+    """The number of optimiser steps for a number of pairs."""
     return math.ceil((config.epochs or 0) * pairs / min(config.batch_size, pairs))
 
 
@@ -280,7 +280,7 @@ def backward(model: Any, batch: Sequence[_TokenPair], config: RewardModelConfig)
 
 
 def _micro_batches(batch: Sequence[_TokenPair], size: int) -> Iterator[list[_TokenPair]]:
-    """Micro-batches of pairs of similar length, so that there is little padding."""
+    """Micro-batches of pairs of similar length, which need little padding."""
     ordered = sorted(batch, key=lambda pair: pair.longest)
     yield from (ordered[start : start + size] for start in range(0, len(ordered), size))
 

@@ -1,12 +1,12 @@
-"""Search: several completions, or a tree of them, for each answer that is given.
+"""Search: give one answer after trying several completions, or a tree of completions.
 
 A search chooses among its tries by a guide. Most guides know no more than the policy: the policy's own probabilities, a vote of
-the answers, a reward model. The guide `"oracle"` is the verifier that scores the result in the end; its results show what could
-be found, as pass@k does, and are not an accuracy.
+the answers, or a reward model. The guide `"oracle"` is the verifier that scores the result in the end. Like pass@k, its results
+show what could be found, and are not an accuracy.
 
-`agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates the results of a search.
+For example, `agents.evaluate(env, policy, search=BestOfN(16, "majority"))` evaluates the results of a search.
 
-Names are imported when they are first used, so that an evaluation without a search needs no torch.
+The classes of this package are imported when they are first used, so that an evaluation without a search needs no torch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Beam search: the likeliest completion, or one nearly as likely (Lowerre 1976; Graves 2012, arXiv:1211.3711, section 2.5)."""
+"""Beam search for the likeliest completion, or nearly so (Lowerre 1976; Graves 2012, arXiv:1211.3711, section 2.5)."""
 
 from __future__ import annotations
 
@@ -40,20 +40,21 @@ class _Beams:
 
 @dataclass(frozen=True)
 class Beam:
-    """Keeps the likeliest prefixes of each length, and chooses the likeliest completion among those that ended.
+    """Keeps the likeliest prefixes of each length, and chooses the likeliest finished completion.
 
-    It is guided by the policy's own probabilities, at its temperature (1 for a greedy policy). If the beam is as wide as there
-    are prefixes, the result is the likeliest completion; with a width of 1, it is the greedy completion. Nothing is drawn.
+    The guide is the policy's own probabilities, at the policy's temperature (1 for a greedy policy). If the beam is wide enough
+    for all prefixes, the result is the likeliest completion; with a width of 1, the result is the greedy completion. Nothing is
+    drawn.
 
     Raises:
         InvalidArgumentError: If the width is less than 1, or the exponent is not from 0 to 1.
     """
 
     width: Annotated[int, AtLeast(1)] = 4
-    """Number of prefixes kept."""
+    """Number of prefixes to keep."""
     length_exponent: Annotated[float, Between(0, 1)] = 0.0
-    """Power of the number of tokens by which log-probabilities are divided when completions are compared: 0 compares
-    probabilities, which favours short completions; 1 compares the mean over tokens."""
+    """Exponent of the length. To compare completions, the log-probability is divided by the number of tokens to this power: 0
+    compares probabilities, which favours short completions; 1 compares the mean over tokens."""
 
     oracle: ClassVar[bool] = False
     draws: ClassVar[bool] = False
@@ -69,7 +70,7 @@ class Beam:
     def find(
         self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
     ) -> Iterator[tuple[int, SearchResult]]:
-        """Search for each of some episodes in turn, and yield its likeliest completion.
+        """Search for each episode in turn, and yield its index and the likeliest completion.
 
         Raises:
             InvalidArgumentError: If the policy gives no probabilities, or the environment has no states.
@@ -88,7 +89,7 @@ class Beam:
         return prefix.logprob / float(len(prefix.tokens) ** self.length_exponent)
 
     def _grow(self, beams: _Beams, streams: rlvr_envs.TokenStreams, policy: TrainablePolicy) -> None:
-        """Append a token to the live prefixes, and keep the likeliest of them."""
+        """Append a token to the live prefixes, and keep the likeliest prefixes."""
         live = beams.live
         _place(streams, [prefix.state for prefix in live])
         masks = streams.legal_masks()

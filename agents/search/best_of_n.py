@@ -1,6 +1,6 @@
 """Best of n: sample n completions and choose one.
 
-The choice is made by a reward model, as in Stiennon et al. 2020 (arXiv:2009.01325), or by a vote, as in Wang et al. 2022
+A reward model makes the choice, as in Stiennon et al. 2020 (arXiv:2009.01325), or a vote, as in Wang et al. 2022
 (arXiv:2203.11171).
 """
 
@@ -24,9 +24,9 @@ from verifiers import AtLeast, InvalidArgumentError, check_types
 
 @dataclass(frozen=True)
 class BestOfN:
-    """Samples n completions and chooses the one that the guide scores highest, the first if several are equal.
+    """Samples n completions, and chooses the first completion with the guide's highest score.
 
-    With the guide `"majority"` this is a vote (self-consistency); with a reward model, it is the usual best of n.
+    The guide `"majority"` is a vote (self-consistency). With a reward model, the search is the usual best of n.
 
     Raises:
         InvalidArgumentError: If n is less than 1, or the guide is invalid.
@@ -52,10 +52,10 @@ class BestOfN:
     def find(
         self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
     ) -> Iterator[tuple[int, SearchResult]]:
-        """Sample n completions for each of some episodes, and yield the chosen completion.
+        """Sample n completions for each episode, and yield its index and the chosen completion.
 
         Raises:
-            InvalidArgumentError: If the policy is greedy, so that all n would be equal, or the guide breaks.
+            InvalidArgumentError: If the policy is greedy, so that all n completions would be equal, or the guide breaks.
         """
         if self.n > 1 and getattr(policy, "temperature", None) == 0:
             raise InvalidArgumentError(

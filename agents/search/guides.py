@@ -1,11 +1,11 @@
-"""Guides, by which a search chooses. All but the oracle know the problem without its reference answer.
+"""Guides, by which a search chooses. Only the oracle knows the reference answer of the problem.
 
 | guide | score of an episode |
 |---|---|
-| `"oracle"` | the environment's reward for it, by the verifier that scores the result in the end |
+| `"oracle"` | the environment's reward, by the verifier that scores the result in the end |
 | `"likelihood"` | the sum of the log-probabilities of the policy's tokens |
-| `"majority"` | the number of episodes with the same answer, as the environment's verifier compares answers with each other |
-| a verifier | the verifier's score of the completion, such as a reward model's |
+| `"majority"` | the number of episodes with the same answer, where the environment's verifier compares answers |
+| a verifier | the verifier's score of the completion, such as the score of a reward model |
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ GUIDES: tuple[str, ...] = get_args(GuideName)
 
 
 def manifest_of(method: str, search: Any) -> dict[str, Any]:
-    """The manifest of a search that is a dataclass of settings."""
+    """Make the manifest of a search that is a dataclass of settings."""
     settings = {field.name: getattr(search, field.name) for field in dataclasses.fields(search)}
     if "guide" in settings:
         settings["guide"] = guide_name(settings["guide"])
@@ -51,8 +51,8 @@ def check_guide(guide: object, known: Sequence[str]) -> None:
     """Check that a guide is a verifier, or a name that a search knows.
 
     Raises:
-        UnknownNameError: If it is another name; the message suggests the nearest.
-        InvalidArgumentError: If it is neither.
+        UnknownNameError: If the guide is an unknown name; the message suggests the nearest name.
+        InvalidArgumentError: If the guide is neither a name nor a verifier.
     """
     if isinstance(guide, str) and guide not in known:
         raise unknown_name("guide", guide, [*known, "a verifier"])
@@ -66,10 +66,10 @@ def guide_name(guide: Guide) -> str:
 
 
 def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list[float]:
-    """The guide's score of each episode; all of them answer one problem, and started alike.
+    """The guide's score of each episode. All episodes answer the same problem, and have the same start.
 
     Raises:
-        InvalidArgumentError: If the guide is a verifier that broke on all episodes, such as one that needs the reference
+        InvalidArgumentError: If the guide is a verifier and broke on all episodes, for example because it needs the reference
             answer.
     """
     if guide == "oracle":
@@ -85,12 +85,12 @@ def guide_scores(env: Any, guide: Guide, episodes: Sequence[Trajectory]) -> list
 
 
 def without_answer(problem: Problem) -> Problem:
-    """The problem without its reference, as its solver knows it."""
+    """The problem as the policy knows it, without the reference."""
     return dataclasses.replace(problem, reference=None, metadata={})
 
 
 def _votes(episodes: Sequence[Trajectory], verifier: AnswerVerifier, problem: Problem) -> list[float]:
-    """For each episode the number of episodes with the same answer; 0 without an answer. Correctness plays no part."""
+    """For each episode, the number of episodes with the same answer, right or wrong; 0 without an answer."""
     answers = [None if episode.verdict is None else episode.verdict.answer for episode in episodes]
     votes = answer_classes(answers, without_answer(problem), verifier)
     return [0.0 if vote is None else float(votes.count(vote)) for vote in votes]

@@ -1,19 +1,19 @@
 """MCTS: Monte Carlo tree search over tokens, with PUCT and the policy's own probabilities as priors.
 
-PUCT is that of AlphaGo Zero (Silver et al. 2017, Nature 550, "Search algorithm"; Rosin 2011): from a state s, the token is
-tried that has the largest
+This is the PUCT of AlphaGo Zero (Silver et al. 2017, Nature 550, "Search algorithm"; Rosin 2011). From a state s, the search
+tries the token a with the largest
 
     Q(s, a) + c P(a | s) sqrt(sum_b N(s, b)) / (1 + N(s, a))
 
-where N counts visits, Q is the mean of their scores, and P are the policy's probabilities. When a token is tried for the first
-time, the policy goes on to the end of the episode, and the guide's score of that episode is passed up to the root. There is no
-value network: the rest of the episode takes its place, as in Coulom 2006.
+where N counts visits, Q is the mean score of the visits, and P are the policy's probabilities. When a token is tried for the
+first time, the policy goes on to the end of the episode, and the guide's score of this episode is passed up to the root. As in
+Coulom 2006, the rest of the episode replaces a value network.
 
 Departures from the paper: Q is scaled to 0 to 1 by the least and greatest score so far (as in MuZero, arXiv:1911.08265,
-equation 5), so that c fits any rewards; the Q of a token not yet tried is its parent's mean. Several tokens are tried at once:
-tokens that are being tried count as visits with the least score so far ("virtual loss", Chaslot et al. 2008), so that the next
-simulations choose other tokens. Environments are deterministic, so that the result is the best episode that was tried, not the
-most visited one.
+equation 5), so that c fits any rewards. The Q of a token that has not been tried is its parent's mean. Several tokens are tried
+at once: an unfinished try counts as a visit with the least score so far ("virtual loss", Chaslot et al. 2008), so that the next
+simulations choose other tokens. Since environments are deterministic, the result is the best episode that was tried, not the
+most visited episode.
 """
 
 from __future__ import annotations
@@ -49,15 +49,15 @@ class MCTS:
     """
 
     simulations: Annotated[int, AtLeast(1)]
-    """Number of simulations: each chooses a token at the end of a path from the root."""
+    """Number of simulations. Each simulation tries a token at the end of a path from the root."""
     guide: Guide
     """The guide, which scores an episode: `"oracle"`, or a verifier such as a reward model."""
     batch: Annotated[int, AtLeast(1)] = 8
-    """Number of simulations under way at once."""
+    """Number of simulations that run at once."""
     exploration: Annotated[float, AtLeast(0)] = 1.25
     """The factor c of the exploration term."""
     children: Annotated[int, AtLeast(1)] = 16
-    """Number of tokens, the likeliest ones, that are considered after each prefix."""
+    """Number of tokens to consider after each prefix, which are the likeliest tokens."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -76,7 +76,7 @@ class MCTS:
     def find(
         self, env: VectorEnv[Any, Any, Any], policy: Policy, episodes: Sequence[Episode]
     ) -> Iterator[tuple[int, SearchResult]]:
-        """Search for each of some episodes in turn, and yield the best episode that was tried.
+        """Search for each episode in turn, and yield its index and the best episode that was tried.
 
         Raises:
             InvalidArgumentError: If the policy gives no probabilities, the environment has no states, or the guide breaks.
@@ -104,7 +104,7 @@ class _Edge:
     """Number of unfinished simulations that pass through the token."""
     child: _Node | None = None
     final: float | None = None
-    """The score, if the token ends the episode."""
+    """The score if the token ends the episode; otherwise None."""
 
 
 @dataclass(eq=False)
@@ -146,7 +146,7 @@ class _Tree:
     best_tokens: tuple[int, ...]
 
     def simulate(self, count: int) -> None:
-        """Choose some paths from the root, try their last tokens, and add the states that these lead to."""
+        """Choose some paths from the root, try the last token of each path, and add the states after these tokens."""
         chosen = [self._select() for _ in range(count)]
         self.simulations += count
         known = [edge.final for edge in chosen]
@@ -159,7 +159,7 @@ class _Tree:
     # Choosing
 
     def _select(self) -> _Edge:
-        """Follow PUCT from the root to a token that ends the episode or that no simulation has finished trying."""
+        """Follow PUCT from the root to a token that ends the episode, or that no finished simulation has tried."""
         node = self._root
         while True:
             edge = self._best_edge(node)
@@ -190,7 +190,7 @@ class _Tree:
     # Trying
 
     def _try(self, edges: Sequence[_Edge]) -> list[float]:
-        """For each of some tokens, score an episode that continues with the token, and then as the policy chooses."""
+        """Score an episode for each token: the episode continues with this token, and then the policy chooses."""
         seeds = [self._next_seed() for _ in edges]
         scripts = {seed: [edge.token] for seed, edge in zip(seeds, edges, strict=True)}
         episodes = [
@@ -209,7 +209,7 @@ class _Tree:
         return scores
 
     def _scores(self, edges: Sequence[_Edge], trajectories: Sequence[Trajectory]) -> list[float]:
-        """The guide's score of each episode; the least so far if its verifier broke."""
+        """The guide's score of each episode; the least score so far if the episode's verifier broke."""
         scores = guide_scores(self._env, self._settings.guide, trajectories)
         if self._settings.oracle:
             scores = [score + edge.parent.earned for score, edge in zip(scores, edges, strict=True)]
@@ -219,13 +219,13 @@ class _Tree:
         return scores
 
     def _next_seed(self) -> int:
-        """The sampling seed of the next episode that is tried."""
+        """The sampling seed of the next episode to try."""
         words = np.array([self._episode.seed], dtype=np.uint64), np.array([next(self._numbers)], dtype=np.uint64)
         return int(mix(mix(words[0]) ^ mix(words[1]))[0])
 
     @staticmethod
     def _pass_up(edge: _Edge | None, score: float) -> None:
-        """Count a visit from a token up to the root."""
+        """Count a visit of a token and of all tokens on the path to the root."""
         while edge is not None:
             edge.visits, edge.total, edge.pending = edge.visits + 1, edge.total + score, edge.pending - 1
             edge = edge.parent.above
@@ -233,7 +233,7 @@ class _Tree:
     # Growing
 
     def _grow(self, edges: Sequence[_Edge]) -> None:
-        """Add the states that some tokens lead to."""
+        """Add the states after some tokens."""
         streams = self._streams
         for row, edge in enumerate(edges):
             streams.set_state(row, edge.parent.state)
@@ -246,7 +246,7 @@ class _Tree:
         self._expand([edge.child for edge in edges if edge.child is not None])
 
     def _expand(self, nodes: Sequence[_Node]) -> None:
-        """Give nodes an edge for each of the likeliest next tokens, with the policy's probabilities normalised over these."""
+        """Give nodes an edge for each of the likeliest next tokens, whose probabilities are normalised to sum to 1."""
         streams = self._streams
         for row, node in enumerate(nodes):
             streams.set_state(row, node.state)

@@ -1,4 +1,4 @@
-"""Shared code of searches over tokens: next-token probabilities after any prefix, and episodes with given tokens."""
+"""Code that searches over tokens share: next-token probabilities after any prefix, and episodes with given tokens."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from agents.types import Action, Policy, Trajectory
 from verifiers import InvalidArgumentError
 
 _TOKENS_AT_ONCE = 2**15
-"""Largest number of tokens in one forward pass."""
+"""Maximum number of tokens in one forward pass."""
 
 
 def rating_policy(policy: Policy) -> TrainablePolicy:
-    """The policy that rates tokens: a greedy policy at temperature 1, since at 0 it would rate only one token.
+    """The policy that rates tokens. A greedy policy gets temperature 1, since at 0 it would rate only one token.
 
     Raises:
-        InvalidArgumentError: If the policy only samples and gives no probabilities, like an engine such as vLLM.
+        InvalidArgumentError: If the policy only samples and gives no probabilities, such as an engine like vLLM.
     """
     rated: Any = policy
     if not hasattr(rated, "distributions"):
@@ -41,7 +41,7 @@ def rating_policy(policy: Policy) -> TrainablePolicy:
 def next_logprobs(
     policy: TrainablePolicy, prefixes: Sequence[NDArray[np.int32]], legal: NDArray[np.int8] | None
 ) -> NDArray[np.float64]:
-    """Log-probabilities f64[n v] of the token after each prefix; -inf where it is not legal.
+    """Log-probabilities f64[n v] of the token after each prefix; -inf for tokens that are not legal.
 
     Args:
         policy: The policy that rates tokens, at its temperature.
@@ -56,7 +56,7 @@ def next_logprobs(
         size = max(1, _TOKENS_AT_ONCE // (length + 1))
         for start in range(0, len(members), size):
             some = members[start : start + size]
-            # The token to be rated is a placeholder: a distribution depends only on the tokens before it.
+            # The last token is a placeholder, since its distribution depends only on the tokens before it.
             tokens = np.zeros((len(some), length + 1), dtype=np.int64)
             tokens[:, :length] = np.stack([prefixes[index] for index in some])
             allowed = None if legal is None else torch.from_numpy(legal[some].astype(bool))[:, None].to(policy.device)
@@ -66,11 +66,11 @@ def next_logprobs(
 
 
 class Scripted:
-    """A policy that plays given tokens first, one at a time, and then leaves the choice to another policy.
+    """A policy that first plays given tokens, one at a time, and then leaves the choice to another policy.
 
     Args:
-        scripts: The tokens of each episode, by its seed.
-        policy: The policy that chooses after the end of a script; None if scripts last to the end of their episodes.
+        scripts: The tokens of each episode, by the episode's seed.
+        policy: The policy that chooses after the end of a script; None if every script lasts to the end of its episode.
     """
 
     version = 0
@@ -81,7 +81,10 @@ class Scripted:
         self._rest: dict[int, list[int]] = {}
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce new episodes in some rows, with the seeds u64[r] of their scripts; other seeds are of new contexts."""
+        """Announce new episodes in some rows, with the seeds u64[r] of their scripts.
+
+        A seed without a script means a new context.
+        """
         for row, seed in zip(rows.tolist(), seeds.tolist(), strict=True):
             if seed in self._scripts:
                 self._rest[row] = list(self._scripts[seed])
@@ -89,7 +92,7 @@ class Scripted:
             self._policy.begin(rows, seeds)
 
     def rows_at_once(self, width: int) -> int | None:
-        """The number of rows of up to `width` tokens that the other policy has memory for; None if unlimited."""
+        """The number of rows of up to `width` tokens that fit in the other policy's memory; None if unlimited."""
         return rows_at_once(self._policy, width)
 
     def act(
@@ -100,7 +103,7 @@ class Scripted:
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
         """Choose the next token of each row; see `Policy.act`."""
-        assert rows is not None  # as rollouts say which rows play
+        assert rows is not None  # rollouts always pass the rows that play
         count = len(rows)
         tokens, logprobs = np.zeros((count, 1), dtype=np.int64), np.full((count, 1), np.nan, dtype=np.float32)
         scripted = np.array([bool(rows[row] and self._rest.get(row)) for row in range(count)])
@@ -114,6 +117,6 @@ class Scripted:
 
 
 def played(env: VectorEnv[Any, Any, Any], episode: Episode, tokens: Sequence[int]) -> Trajectory:
-    """The episode in which the given tokens are the policy's, judged by the environment."""
+    """Play an episode with the given tokens as the policy's tokens; the environment judges the episode."""
     (trajectory,) = rollout(env, Scripted({episode.seed: tokens}), [episode])
     return trajectory

@@ -3,12 +3,12 @@
 | | |
 |---|---|
 | `POST /verify` | a verdict for each completion, in order |
-| `POST /get_reward` | OpenRLHF's remote reward, see `agents.adapters.openrlhf` |
-| `GET /health` | name of the verifier, version, counts; needs no token |
+| `POST /get_reward` | OpenRLHF's remote reward; see `agents.adapters.openrlhf` |
+| `GET /health` | name of the verifier, version, counts; no token required |
 
-`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, where only `completion` is required,
-and answers `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`. An unknown key is refused.
-`/get_reward` ignores further keys that other releases of OpenRLHF may send.
+`/verify` takes `{"items": [{"completion", "reference", "prompt", "id", "metadata"}]}`, of which only `completion` is required.
+The answer is `{"verdicts": [{"outcome", "score", "answer", "detail"}]}`. Unknown keys are refused. `/get_reward` ignores
+unknown keys, which other releases of OpenRLHF may send.
 
 Errors are `{"error": {"type", "message"}}`:
 
@@ -24,8 +24,8 @@ Errors are `{"error": {"type", "message"}}`:
 | 429 | `overloaded` | too many completions are waiting |
 | 503 | `verifier_error` | the verifier could not judge at least one completion |
 
-A completion that can't be judged is not a wrong answer, so the whole request fails: a client that would turn an error into 0
-must not get a score. The answer contains the verdicts in addition to the error, with null for a missing score.
+If a completion can't be judged, the whole request fails, so that no client can take the missing score for 0. The answer
+contains the error and also the verdicts, with null for a missing score.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _KINDS = {404: "not_found", 405: "method_not_allowed"}
 
 
 class KnownKeys(BaseModel):
-    """A JSON object in which an unknown key is an error, since it may be a misspelt optional key."""
+    """A JSON object in which an unknown key, which may be a misspelt optional key, is an error."""
 
     @model_validator(mode="before")
     @classmethod
@@ -74,7 +74,7 @@ class ChatMessage(KnownKeys):
 
 
 class Item(KnownKeys):
-    """One completion, and the problem that it is judged against."""
+    """One completion, with its problem."""
 
     completion: str
     reference: Any = None
@@ -83,7 +83,7 @@ class Item(KnownKeys):
     metadata: dict[str, Any] = Field(default_factory=dict)
 
     def problem(self) -> Problem:
-        """The problem in the form that verifiers take."""
+        """Return the problem in the form that verifiers take."""
         prompt = self.prompt
         asked = (
             prompt if isinstance(prompt, str) else tuple(Message(message.role, message.content) for message in prompt)
@@ -106,7 +106,7 @@ class RewardRequest(BaseModel):
 
 
 class Service:
-    """A verifier with limits on requests."""
+    """A verifier behind limits on requests."""
 
     def __init__(self, verifier: Verifier, limits: RequestLimits, end_of_text: Sequence[str]) -> None:
         self.batcher = Batcher(verifier, batch_size=limits.batch_size, max_waiting=limits.max_waiting)
@@ -130,7 +130,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, none of which is a `VERIFIER_ERROR`; otherwise the refusal."""
+        """One verdict for each completion, or the refusal if any is a `VERIFIER_ERROR` or there are too many completions."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)
@@ -190,7 +190,10 @@ def create_app(
 
 
 def guarded(title: str, batcher: Batcher, *, token: str | None, limits: RequestLimits) -> FastAPI:
-    """An application without routes, with a guard, and errors as in the table; the batcher runs as long as it does."""
+    """An application without routes, with a guard, and errors as in the module's table.
+
+    The batcher runs while the application runs.
+    """
 
     @contextlib.asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -214,9 +217,9 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
-    """The first fault that pydantic finds: whether it is an unknown key, and the fault's message."""
+    """The first fault that pydantic finds: True for an unknown key, and the fault's message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
-    first = (unknown or errors)[0]  # its input is left out, since it may be long
+    first = (unknown or errors)[0]  # the message leaves the input out, which may be long
     location = ".".join(map(str, first["loc"]))
     return bool(unknown), f"{location}: {first['msg']}"
 

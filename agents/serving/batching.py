@@ -1,4 +1,4 @@
-"""Collects the requests that arrive while the verifier works, so that its next batch judges them together."""
+"""Collect the requests that arrive while the verifier works, and judge them together in its next batch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from verifiers import Outcome, Problem, Verdict, Verifier, VerifierContractError
 
 
 class OverloadedError(Exception):
-    """Too many completions are waiting already."""
+    """Raised if too many completions are waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class _Job:
 class Batcher:
     """Passes requests to a verifier in one thread, so that the verifier need not be thread-safe.
 
-    No request waits for other requests to arrive: a batch consists of the requests that arrived while the preceding batch was
+    No request waits for other requests to arrive. A batch consists of the requests that arrived while the preceding batch was
     judged.
     """
 
@@ -39,7 +39,7 @@ class Batcher:
         self.judged = 0
         """Number of completions with a verdict."""
         self.verifier_errors = 0
-        """Number of completions whose verdict is that the verifier broke."""
+        """Number of completions with a `VERIFIER_ERROR`."""
 
     async def verify(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
         """Judge completion i against problem i."""
@@ -67,7 +67,7 @@ class Batcher:
             remaining = iter(verdicts)
             for job in jobs:
                 own = [next(remaining) for _ in job.completions]
-                if not job.verdicts.done():  # its request may have been cancelled
+                if not job.verdicts.done():  # the request may have been cancelled
                     job.verdicts.set_result(own)
 
     def _next_jobs(self) -> list[_Job]:
@@ -85,5 +85,5 @@ class Batcher:
 def _judge(verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
     try:
         return verify_batch(verifier, completions, problems)
-    except VerifierContractError as error:  # a defect of the verifier: there is no verdict, but the service continues
+    except VerifierContractError as error:  # the verifier has a defect; the service goes on without a verdict
         return [verifier_error(error)] * len(completions)

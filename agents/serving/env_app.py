@@ -1,25 +1,23 @@
-"""The routes of an environment's service: OpenEnv's protocol over a WebSocket, and the same fields over plain HTTP.
+"""The routes of an environment's service: OpenEnv's protocol over a WebSocket, and plain HTTP with the same fields.
 
 | | |
 |---|---|
-| `WS /ws` | OpenEnv: `{"type": "reset"}`, `"step"` or `"state"` with `"data"`, each answered; `"close"` ends the connection |
-| `POST /reset` | begins an episode |
-| `POST /step` | takes a turn: `{"episode_id", "action"}` |
-| `GET /state` | progress of an episode: `?episode_id=ID` |
-| `GET /health` | name of the environment, version, counts; needs no token |
+| `WS /ws` | OpenEnv: messages of the type `"reset"`, `"step"` or `"state"` with `"data"` are answered; `"close"` ends the
+connection | | `POST /reset` | begins an episode | | `POST /step` | takes a turn: `{"episode_id", "action"}` | | `GET /state` |
+progress of an episode: `?episode_id=ID` | | `GET /health` | name of the environment, version, counts; no token required |
 
-`reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed with which one is
-drawn, and the form `"text"` or `"tokens"`. `reset` and `step` answer `{"observation", "reward", "done"}`. The reward is that of
-the action; at the end of the episode the verifier's score is added. At the end the observation has `outcome`, `answer` and
-`truncated`. An episode that could not be judged has no reward: the answer is an error.
+`reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed for drawing a
+problem, and the form `"text"` or `"tokens"`. `reset` and `step` answer `{"observation", "reward", "done"}`. The reward belongs
+to the action; at the end of the episode, the verifier's score is added. The last observation has `outcome`, `answer` and
+`truncated`. If an episode could not be judged, the answer is an error without a reward.
 
 * In the form `text` an action is a turn, `{"text", "calls": [{"name", "arguments"}], "tokens"}`: the model's text, its tool
-  calls, and the number of its tokens, for which the environment has a budget. An observation has `messages` (the prompt, or the
-  answer to the turn), `new_context` (whether they replace everything before them), and at the beginning `tools`.
+  calls, and its number of tokens, which counts against the environment's budget. An observation has `messages` (the prompt, or
+  the answer to the turn), `new_context` (whether the messages replace everything before them), and at the beginning `tools`.
 * In the form `tokens` an action is any number of tokens, `{"token_ids"}`, of the environment's tokenizer. An observation has
-  `token_ids` (of the prompt, or those that the environment appends) and `new_context`; `consumed`, the number of tokens that
-  the environment took, at most up to the end of the turn; `rewards`, one for each of these; and `legal_ids` if only some tokens
-  are legal.
+  `token_ids` (of the prompt, or of what the environment appends) and `new_context`; `consumed`, the number of tokens that the
+  environment took, at most up to the end of the turn; `rewards`, one for each of the consumed tokens; and `legal_ids` if only
+  some tokens are legal.
 """
 
 from __future__ import annotations
@@ -49,7 +47,7 @@ from agents.serving.guard import RequestLimits, answer, refusal
 from verifiers import DataError, InvalidArgumentError, Outcome, Problem, PromptTooLongError, __version__
 
 IDLE_S = 600.0
-"""Seconds without a request after which a new episode may replace an episode over HTTP, and a WebSocket is closed."""
+"""Idle time in seconds after which a WebSocket is closed, and an episode over HTTP may be dropped for a new episode."""
 
 
 class Reset(KnownKeys):
@@ -62,7 +60,7 @@ class Reset(KnownKeys):
 
 
 class Step(BaseModel):
-    """The body of `POST /step`; OpenEnv's clients may send further fields."""
+    """The body of `POST /step`, in which OpenEnv's clients may send further fields."""
 
     action: Action
     episode_id: str
@@ -126,7 +124,7 @@ class Session:
         return {"episode_id": self.id, "step_count": turns, "done": self._episode is not None and self.over}
 
     async def _judged(self, problem: Problem, end: End) -> tuple[float, View]:
-        """The score of an episode that has ended, and further fields of the observation."""
+        """The score of a finished episode, and further fields of the last observation."""
         verdict = end.error
         if verdict is None and self._episodes.streams.rules.verifier is not None:
             try:
@@ -145,7 +143,7 @@ class Session:
 
 
 class EnvService:
-    """An environment with limits on requests."""
+    """An environment behind limits on requests."""
 
     def __init__(
         self, streams: rlvr_envs.TokenStreams, name: str, limits: RequestLimits, idle_s: float = IDLE_S
@@ -197,7 +195,7 @@ class EnvService:
             self._connected -= 1
 
     async def _received(self, socket: WebSocket) -> str:
-        """The next message as text, empty if it is binary; a client that is silent for too long is disconnected."""
+        """The next message as text; empty for a binary message. A client that is silent for too long is disconnected."""
         try:
             message = await asyncio.wait_for(socket.receive(), self._idle_s)
         except TimeoutError:
@@ -216,7 +214,7 @@ class EnvService:
         self._sessions.pop(asked.episode_id, None)
         if self._full():
             raise RefusedError(429, "overloaded", f"{self._most} episodes are played: end one, or try again later")
-        self._sessions[asked.episode_id] = session  # before the first await, so that other requests count this session
+        self._sessions[asked.episode_id] = session  # before the first await, so that other requests count it
         try:
             return await session.reset(asked)
         except BaseException:
@@ -224,7 +222,7 @@ class EnvService:
             raise
 
     def _forget(self, episode_id: str, session: Session) -> None:
-        """Drop an episode, unless another has begun under its id in the meantime."""
+        """Drop an episode, unless another episode has begun under this id in the meantime."""
         if self._sessions.get(episode_id) is session:
             del self._sessions[episode_id]
 
@@ -240,7 +238,7 @@ class EnvService:
                 self._forget(asked.episode_id, session)
 
     def _full(self) -> bool:
-        """Whether no further episode may begin; an idle episode is dropped to make room."""
+        """Whether no further episode may begin. An idle episode is dropped to make room."""
         if len(self._sessions) + self._connected < self._most:
             return False
         oldest = next(iter(self._sessions.values()), None)
@@ -328,8 +326,9 @@ def create_env_app(
         streams: The environment.
         name: The environment's name in `/health`.
         token: The token that requests must carry; None accepts requests without a token.
-        limits: Limits on requests; `max_waiting` is the maximum number of episodes played at once.
-        idle_s: Seconds without a request after which a new episode may replace an episode over HTTP, and a WebSocket is closed.
+        limits: Limits on requests; `max_waiting` is the maximum number of episodes at once.
+        idle_s: Idle time in seconds after which a WebSocket is closed, and an episode over HTTP may be dropped for a new
+            episode.
     """
     limits = limits or RequestLimits()
     service = EnvService(streams, name, limits, idle_s)

@@ -1,4 +1,4 @@
-"""The episodes that clients of `rlvr serve-env` play, in text or in tokens: the requests, and the fields of the answers."""
+"""The episodes that clients of `rlvr serve-env` play, in text or in tokens, with the fields of requests and answers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ View = dict[str, object]
 
 
 class RefusedError(Exception):
-    """A request that is refused; its arguments are the status, the type and the message."""
+    """Raised if a request is refused. The error's arguments are the status, the type and the message."""
 
 
 class Call(KnownKeys):
@@ -50,7 +50,7 @@ class Action(KnownKeys):
         return self
 
     def completion(self) -> rlvr_envs.TextCompletion:
-        """The turn in the form that environments take."""
+        """Return the turn in the form that environments take."""
         made = [
             MadeCall(call.name, call.arguments if isinstance(call.arguments, str) else to_json(call.arguments), "")
             for call in self.calls
@@ -59,7 +59,7 @@ class Action(KnownKeys):
 
 
 class End(NamedTuple):
-    """The end of an episode, before it is judged."""
+    """The end of an episode that has not been judged."""
 
     completion: str
     """The last turn with the dialogue before it."""
@@ -83,10 +83,10 @@ class ServedEpisode(Protocol):
         """The end of the episode; None while it goes on."""
 
     def opening(self) -> View:
-        """The observation with which the episode begins."""
+        """Return the first observation of the episode."""
 
     def take(self, action: Action) -> tuple[float, View]:
-        """Take an action, and return its reward, without the verdict, and the observation that follows it.
+        """Take an action. Return its reward, without the verdict, and the next observation.
 
         Raises:
             RefusedError: If the action does not fit the episode, which is then unchanged.
@@ -133,7 +133,7 @@ class TextEpisode:
 
 
 class TokenEpisode:
-    """An episode that is played in tokens, any number of them at a time."""
+    """An episode that is played in tokens, any number of tokens at a time."""
 
     def __init__(self, streams: rlvr_envs.TokenStreams, index: int) -> None:
         self._streams = streams.again(1, judged=False)
@@ -179,17 +179,17 @@ class TokenEpisode:
 
 
 class EnvEpisodes:
-    """An environment whose episodes can be started in either form."""
+    """An environment whose episodes can be played in text or in tokens."""
 
     def __init__(self, streams: rlvr_envs.TokenStreams) -> None:
         self.streams = streams
         try:
             self._world: rlvr_envs.MessageEnv | InvalidArgumentError = rlvr_envs.MessageEnv(streams, "calls")
-        except InvalidArgumentError as error:  # it can be played only in tokens
+        except InvalidArgumentError as error:  # this environment can be played only in tokens
             self._world = error
 
     def check(self, form: Form, problem: int | None) -> None:
-        """Refuse a form that the environment does not have, or a problem that does not exist."""
+        """Check that the environment has this form, and that the problem exists."""
         count = len(self.streams.dataset)
         if problem is not None and problem >= count:
             raise RefusedError(422, "invalid_request", f"problem must be less than {count}, got {problem}")

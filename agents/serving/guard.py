@@ -1,4 +1,4 @@
-"""Checks before every route: the token, the content type, and the size of the body."""
+"""Check every request before its route: the token, the content type, and the size of the body."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OPEN_PATHS = frozenset({"/health"})
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """Limits on single requests, and on all requests that wait."""
+    """Limits on single requests, and on all waiting requests."""
 
     max_items: int = 1024
     """Maximum number of completions in one request."""
@@ -28,7 +28,7 @@ class RequestLimits:
     batch_size: int = 256
     """Maximum number of completions in one batch of the verifier, unless a single request has more."""
     arrive_s: float = 60.0
-    """Seconds within which the body of a request has to arrive after its head."""
+    """Maximum number of seconds from the head of a request to the end of its body."""
 
 
 def answer(content: object, status: int = 200) -> Response:
@@ -37,16 +37,16 @@ def answer(content: object, status: int = 200) -> Response:
 
 
 def refusal(status: int, kind: str, message: str, **more: object) -> Response:
-    """Answer a request with an error: a type for programs and a message for people."""
+    """Answer a request with an error, which has a type for programs and a message for people."""
     return answer({"error": {"type": kind, "message": message}, **more}, status)
 
 
 class Guard:
     """Refuses invalid requests before they are parsed.
 
-    A body must be declared as JSON, which a browser lets a page of another origin send only after asking the service. If the
-    service has no token, requests of web pages are refused altogether, since a site can make its own name point to the address
-    of this machine.
+    A body must be declared as JSON. Before a browser lets a page of another origin send JSON, it asks the service. If the
+    service has no token, all requests from web pages are refused, since a site can make its own name point to the address of
+    this machine.
     """
 
     def __init__(self, app: ASGIApp, token: str | None, max_bytes: int, arrive_s: float) -> None:
@@ -59,7 +59,7 @@ class Guard:
         """Pass a request on, or refuse it."""
         headers = dict(scope.get("headers", ()))
         if scope["type"] == "websocket" and (b"origin" in headers or not self._may_ask(scope["path"], headers)):
-            # Browsers let any page open a WebSocket, and send the page's origin; a close before the handshake gives 403.
+            # Browsers let any page open a WebSocket, but send the page's origin. A close before the handshake gives status 403.
             await send({"type": "websocket.close", "code": 1008})
             return
         if scope["type"] != "http":
@@ -112,17 +112,17 @@ class Guard:
 
 
 class _LeftError(Exception):
-    """The client has disconnected in the middle of a request."""
+    """Raised if the client disconnects in the middle of a request."""
 
 
 def _closing(response: Response) -> Response:
-    """A response after which the connection is closed, since more of the request may follow."""
+    """Make a response close the connection, since more of the request may follow."""
     response.headers["Connection"] = "close"
     return response
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A channel that returns the body that was read, and then the messages that follow."""
+    """A channel that returns the body, which has already been read, and then the following messages."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

@@ -1,4 +1,4 @@
-"""The service's socket, and how it stops."""
+"""The service's socket, and the start and stop of the service."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fastapi import FastAPI
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 STOPPING_S = 30
-"""Seconds that requests may take to finish after the service was told to stop."""
+"""Maximum number of seconds for unfinished requests after a signal to stop."""
 HEAD_S = 60.0
-"""Seconds within which the head of a request has to arrive, counted from the connection or from the head's first byte."""
+"""Maximum number of seconds for the head of a request, from the connection or from the head's first byte."""
 
 
 class PromptProtocol(H11Protocol):
@@ -37,7 +37,7 @@ class PromptProtocol(H11Protocol):
         self._stop_waiting()
 
     def _wait(self) -> None:
-        answering = not getattr(self.cycle, "response_complete", True)  # before the first request there is none
+        answering = not getattr(self.cycle, "response_complete", True)  # there is no cycle before the first request
         upgraded = self.transport.get_protocol() is not self
         if answering or upgraded or self.transport.is_closing():
             self._stop_waiting()

@@ -19,7 +19,7 @@ MAX_COMPLETIONS = 1_000_000
 
 
 _MOST_LAG = 1000
-"""Largest `lag`: batches that are sampled ahead are kept in memory and in checkpoints."""
+"""Maximum of `lag`, since batches that are sampled ahead are kept in memory and in checkpoints."""
 _NOTHING_CARRIED = "no groups are carried over updates: set carried_groups"
 _ALL_UNIFORM = "problem_sampler='uniform' draws all problems uniformly: choose another"
 _NO_DIFFICULTY = "no choice of problems depends on it: set problem_sampler='difficulty'"
@@ -37,12 +37,12 @@ _NO_MAX_TOKENS = (
 
 
 def no_effect(name: str, value: object, otherwise: str) -> InvalidArgumentError:
-    """The error about a setting without effect.
+    """Make the error for a setting without effect.
 
     Args:
         name: The setting.
         value: The value that it was set to.
-        otherwise: Why it has no effect, and what to set to give it an effect.
+        otherwise: Why the setting has no effect, and what to set to give it an effect.
     """
     return InvalidArgumentError(f"{name}={value} has no effect, since {otherwise}, or leave it out")
 
@@ -53,90 +53,93 @@ class AgentConfig:
 
     Raises:
         InvalidArgumentError: If a value is out of range.
-        UnknownNameError: If a setting has no such choice; the message suggests the nearest.
+        UnknownNameError: If a setting has no such choice; the message suggests the nearest choice.
     """
 
     problems_per_step: Annotated[int, AtLeast(1)] = 16
-    """Number of different problems in the batch of one step; by default, this times `group_size` is 128 completions for every
-    agent."""
+    """Number of different problems in the batch of one step. By default, `problems_per_step` times `group_size` is 128
+    completions for every agent."""
     group_size: Annotated[int, AtLeast(1)] = 8
-    """Number of completions sampled for each problem."""
+    """Number of sampled completions of each problem."""
     epochs: Annotated[int, AtLeast(1)] = 1
     """Number of passes over each batch."""
     minibatches: Annotated[int, AtLeast(1)] = 1
     """Number of optimiser steps in each pass, each on an equal part of the batch."""
     aggregation: Aggregation = Aggregation.TOKEN_MEAN
-    """How the losses of the tokens are reduced to one loss: `token-mean` averages over all tokens of the batch. The other
-    choices average over completions, each with the mean of its tokens' losses, their sum, or their sum divided by `max_tokens`
-    (`-norm`)."""
+    """How the losses of the tokens are reduced to one loss. `token-mean` averages over all tokens of the batch. The other
+    choices average over completions; the loss of a completion is the mean of its tokens' losses, or the sum, or the sum divided
+    by `max_tokens` (`-norm`)."""
     max_tokens: Annotated[int | None, AtLeast(1), UsedIf("uses_max_tokens", _NO_MAX_TOKENS)] = None
-    """Length of the longest completion: the divisor of the aggregation `sequence-mean-token-sum-norm`, and the limit of the
-    truncation rule `soft-overlong`. It does not limit generation; `max_new_tokens` of the environment does."""
+    """Length of the longest completion, which is the divisor of the aggregation `sequence-mean-token-sum-norm` and the limit of
+    the truncation rule `soft-overlong`. This setting does not limit generation; `max_new_tokens` of the environment does."""
     truncation: Truncation = Truncation.SCORE
-    """How an episode counts if it ran out of tokens before its end: with its own score (`score`), not at all (`mask`), with the
-    critic's value of its last state added (`bootstrap`), or with `truncation_reward` (`fixed-reward`). `soft-overlong`
-    subtracts up to 1 from every score; the penalty grows over the last `overlong_margin` tokens before `max_tokens`."""
+    """How an episode counts that ran out of tokens before its end: with its own score (`score`), not at all (`mask`), with the
+    critic's value of the last state added (`bootstrap`), or with `truncation_reward` (`fixed-reward`). `soft-overlong`
+    subtracts up to 1 from every score; this penalty grows over the last `overlong_margin` tokens before `max_tokens`."""
     truncation_reward: Annotated[float, FINITE, UsedIf("pays_truncation", _NO_TRUNCATION_REWARD)] = 0.0
     """Reward of a truncated episode under the truncation rule `fixed-reward`."""
     overlong_margin: Annotated[int | None, AtLeast(1), UsedIf("shapes_length", _NO_MARGIN)] = None
     """Number of tokens before `max_tokens` over which the penalty of the truncation rule `soft-overlong` grows."""
     kl_coefficient: Annotated[float, AtLeast(0)] = 0.0
-    """Weight of the KL divergence from the reference policy, which is the initial policy; at 0 no reference is kept."""
+    """Weight of the KL divergence from the reference policy, which is the initial policy. With 0, no reference is kept."""
     kl_coefficient_end: Annotated[float | None, AtLeast(0)] = None
-    """Weight of the KL divergence at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
+    """Weight of the KL divergence at the end of the run (see `schedule_steps`); the weight changes linearly until then. None
+    keeps the weight constant."""
     kl_estimator: Annotated[KLEstimator, UsedIf("has_kl_term", _NO_KL)] = KLEstimator.K3
-    """How the KL divergence is estimated from a sampled token, where r is the ratio of reference to policy: -log r (`k1`),
-    (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), or `k3` weighted by the ratio of policy to sampler (`k3-ratio`)."""
+    """Estimator of the KL divergence from a sampled token. r is the token's probability under the reference, divided by its
+    probability under the policy. The estimators are -log r (`k1`), (log r)^2 / 2 (`k2`), r - 1 - log r (`k3`), and `k3`
+    weighted by the ratio of policy to sampler (`k3-ratio`)."""
     kl_placement: Annotated[Literal["loss", "reward"], UsedIf("has_kl_term", _NO_KL)] = "loss"
     """Whether the KL estimate is a term of the loss or is subtracted from the reward of each token."""
     kl_target: Annotated[float | None, Above(0)] = None
-    """Divergence, in nats per token, to which an adaptive controller steers the KL weight (Ziegler et al. 2019,
-    arXiv:1909.08593); None keeps the weight fixed or scheduled."""
+    """Target for the divergence, in nats per token. An adaptive controller changes the KL weight to reach the target (Ziegler
+    et al. 2019, arXiv:1909.08593). None keeps the weight fixed or scheduled."""
     kl_horizon: Annotated[int, AtLeast(1), UsedIf("kl_target", _NO_TARGET)] = 10_000
     """Number of completions over which the adaptive controller adjusts the KL weight."""
     measure_kl: bool = False
-    """Keep the reference policy and log the KL divergence from it even if the divergence has no weight."""
+    """Keep the reference policy, and log the KL divergence from this policy, even if the divergence has no weight."""
     reference_sync_every: Annotated[int | None, AtLeast(1), UsedIf("needs_reference", _NO_REFERENCE)] = None
     """Number of steps after which the reference moves towards the policy; None never moves it."""
     reference_sync_mix: Annotated[float, Between(0, 1, open_low=True), UsedIf("reference_sync_every", _NO_SYNC)] = 1.0
-    """How far the reference moves towards the policy at each sync; 1 moves it all the way."""
+    """How far the reference moves towards the policy at each sync. 1 makes the reference equal to the policy."""
     entropy_coefficient: Annotated[float, AtLeast(0)] = 0.0
     """Weight of the entropy bonus."""
     entropy_coefficient_end: Annotated[float | None, AtLeast(0)] = None
-    """Weight of the entropy bonus at the end of the run (see `schedule_steps`), reached linearly; None keeps it constant."""
+    """Weight of the entropy bonus at the end of the run (see `schedule_steps`); the weight changes linearly until then. None
+    keeps the weight constant."""
     lag: Annotated[int, Between(0, _MOST_LAG)] = 0
-    """Number of updates between the weights that sample a batch and the weights that learn from it. If it is above 0, batches
-    are sampled while earlier batches are verified and learned from."""
+    """Number of updates between the weights that sample a batch and the weights that learn from the batch. If `lag` is above 0,
+    a batch is sampled while earlier batches are verified and learned from."""
     carried_groups: Annotated[int, AtLeast(0)] = 0
-    """Number of groups that a step plays in addition to `problems_per_step`; it can't exceed `problems_per_step`. The step ends
-    as soon as `problems_per_step` groups are done. The other groups are carried over the update and continued with the new
-    weights (partial rollouts). 0 carries no groups over."""
+    """Number of additional groups in a step, at most `problems_per_step`. The step ends as soon as `problems_per_step` groups
+    are done. The other groups are carried over the update and continue with the new weights (partial rollouts). 0 carries no
+    groups over."""
     segment_tokens: Annotated[int, AtLeast(1), UsedIf("carried_groups", _NOTHING_CARRIED)] = 256
-    """Number of tokens by which unfinished episodes continue before finished groups are counted, if `carried_groups` is above
-    0."""
+    """With `carried_groups` above 0, the number of tokens that unfinished episodes play between two counts of finished
+    groups."""
     max_carried_steps: Annotated[int, AtLeast(1), UsedIf("carried_groups", _NOTHING_CARRIED)] = 4
-    """Largest number of updates that a group is carried over; the step after the last of these waits until the group is
-    done."""
+    """Maximum number of updates that a group is carried over. The next step then waits until the group is done."""
     importance_correction: Correction | None = None
-    """Weighting of off-policy tokens, sampled by another engine or older weights; `none` treats the sampler's log-probabilities
-    as the learner's. The default is `none` if the policy itself samples with its current weights, and `token-truncate` if
-    another engine or older weights sample."""
+    """Weighting of off-policy tokens, which another engine or older weights sampled. `none` treats the sampler's
+    log-probabilities as the learner's. The default is `none` if the policy itself samples with its current weights, and
+    `token-truncate` if another engine or older weights sample."""
     importance_cap: Annotated[float, AtLeast(1, infinite=True), UsedIf("weighs_samples", _NO_WEIGHTS)] = 2.0
     """Largest importance weight."""
     importance_floor: Annotated[float, Between(0, 1), UsedIf("weighs_samples", _NO_WEIGHTS)] = 0.0
-    """Smallest importance weight, from 0 to 1; truncation raises smaller weights to this value, and masking sets them to 0."""
+    """Smallest importance weight, from 0 to 1. Truncation raises smaller weights to this value, and masking sets smaller
+    weights to 0."""
     max_error_share: Annotated[float, Between(0, 1)] = 0.5
-    """Largest share of episodes on which the verifier may break; 1 sets no limit. Training stops with a `VerifierFailureError`
-    if the share is exceeded over the last step (if a step has fewer than 32 episodes, over the last steps that together have
-    32), or at the end of training."""
+    """Largest share of episodes on which the verifier may break; 1 sets no limit. If the share is larger, training stops with a
+    `VerifierFailureError`. The share is computed at each step over at least the last 32 episodes, and at the end of
+    training."""
     problem_sampler: Literal["uniform", "learnability", "difficulty"] = "uniform"
-    """How the problems of a step are chosen: each problem once before any is repeated (`uniform`), or in proportion to
-    p(1 - p), where p is the share of a problem's completions that were right recently (`learnability`) or in an evaluation
-    (`difficulty`)."""
+    """How the problems of a step are chosen. `uniform` takes each problem once before any problem is repeated. The other
+    choices draw in proportion to p(1 - p), where p is the share of a problem's completions that were right recently
+    (`learnability`) or in an evaluation (`difficulty`)."""
     difficulty: Annotated[str | None, UsedIf("reads_difficulty", _NO_DIFFICULTY)] = None
     """Folder of the evaluation for the problem sampler `difficulty`, as written by `rlvr eval --split train --samples 8`."""
     floor: Annotated[float, Between(0, 1), UsedIf("adapts_problems", _ALL_UNIFORM)] = 0.1
-    """Share of the problems that is drawn uniformly, so that no problem is neglected."""
+    """Share of the problems to draw uniformly, so that no problem is neglected."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the order of problems and of sampling."""
     learner: LearnerConfig = field(default_factory=LearnerConfig)
@@ -148,20 +151,18 @@ class AgentConfig:
     """An agent's own defaults for `for_control`."""
 
     own_uses: ClassVar[frozenset[str]] = frozenset()
-    """Shared settings that an agent's own code reads, so that they always have an effect, whatever the other settings are."""
+    """Shared settings that an agent's own code reads. These settings have an effect whatever the other settings are."""
 
     learns_values: ClassVar[bool] = False
-    """Whether the policy's own outputs are values, so that the return of a truncated episode can be continued without a
-    critic."""
+    """Whether the policy's own outputs are values, which can continue the return of a truncated episode without a critic."""
 
     @classmethod
     def for_control(cls, **settings: Any) -> Self:
-        """Settings with other defaults, for environments whose observations are vectors, such as CartPole-v1.
+        """Make settings with other defaults, for environments with vectors as observations, such as CartPole-v1.
 
-        In these environments episodes are long, returns large and models small: a step has 16 episodes, the learning rate is
-        1e-3 and the gradient's norm at most 0.5. If an agent can, it discounts by 0.99, has a separate critic, and continues
-        the return of an episode that reached the time limit with the critic's value, since reaching a time limit is not a
-        termination.
+        In these environments episodes are long, returns large and models small. So a step has 16 episodes, the learning rate is
+        1e-3 and the gradient's norm is at most 0.5. If the agent supports it, the discount is 0.99, and there is a separate
+        critic. The critic's value continues the return of an episode that reached the time limit, which is not a termination.
 
         Args:
             settings: Settings that differ from these defaults.
@@ -261,7 +262,7 @@ class AgentConfig:
 
     @property
     def adapts_problems(self) -> bool:
-        """Whether the choice of problems depends on how difficult they are."""
+        """Whether the choice of problems depends on their difficulty."""
         return self.problem_sampler != "uniform"
 
     @property
@@ -287,12 +288,12 @@ class AgentConfig:
 
     @property
     def weighs_samples(self) -> bool:
-        """Whether samples of other weights may get importance weights."""
+        """Whether samples from other weights may get importance weights."""
         return self.importance_correction is not Correction.NONE
 
     @property
     def needs_reference(self) -> bool:
-        """Whether a reference policy is kept."""
+        """Whether to keep a reference policy."""
         return self.has_kl_term or self.measure_kl
 
     @property
@@ -302,7 +303,7 @@ class AgentConfig:
         return self.learner.schedule != "constant" or any(end is not None for end in ends)
 
     def for_model(self, model: Any) -> Self:
-        """Return these settings; if no learning rate is set and one is needed, it is chosen for the torch model."""
+        """Return these settings, with a learning rate chosen for a torch model if none is set but one is needed."""
         return dataclasses.replace(self, learner=self.learner.for_model(model))
 
     def kl_schedule(self, run_steps: int | None = None) -> Schedule:
@@ -317,7 +318,7 @@ class AgentConfig:
         if end is None:
             return Schedule(start, start, "constant")
         total = run_steps if self.learner.schedule_steps is None else self.learner.schedule_steps
-        # The learner counts optimiser steps, but these schedules count training steps.
+        # These schedules count training steps, whereas the learner counts optimiser steps.
         steps = None if total is None else math.ceil(total / (self.epochs * self.minibatches))
         return Schedule(start, end, "linear", steps)
 

@@ -1,4 +1,4 @@
-"""Checks shared by the configs of several agents."""
+"""Checks that the configs of several agents share."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def require_defaults(settings: Any, names: Sequence[str], instead: str) -> None:
 
 
 NO_RATIO = "its loss has no ratio to the policy that sampled, so only the first optimiser step on a batch is correct"
-"""Reason why agents whose loss is `policy_gradient` take one optimiser step per batch."""
+"""The reason why an agent whose loss is `policy_gradient` takes one optimiser step per batch."""
 
 
 def require_plain_scores(config: AgentConfig, reason: str) -> None:

@@ -18,7 +18,7 @@ class EndpointConfig:
 
     Raises:
         InvalidArgumentError: If a setting has the wrong type, or is out of range.
-        UnknownNameError: If there is no such route; the message suggests the nearest.
+        UnknownNameError: If there is no such route; the message suggests the nearest route.
     """
 
     base_url: Annotated[str, HTTPAddress("http://localhost:8000/v1")]
@@ -29,25 +29,26 @@ class EndpointConfig:
     """Key of the server; None for a server without a key. On a command line write env:NAME, where NAME is the environment
     variable that contains the key."""
     route: Route = "chat"
-    """Kind of request: "chat" sends messages, which the server renders with its model's template; "completions" sends the
+    """Kind of request. "chat" sends messages, which the server renders with the model's template; "completions" sends the
     prompt as text."""
     tools: ToolForm = "protocol"
-    """How an environment's tools are described and called: "protocol" uses the fields `tools` and `tool_calls`, which the
-    server must support; "text" writes them into the messages themselves. The route "completions" supports only "text"."""
+    """How an environment's tools are described and called. "protocol" uses the fields `tools` and `tool_calls`, which the
+    server must support; "text" writes descriptions and calls into the text of messages. The route "completions" supports only
+    "text"."""
     concurrency: Annotated[int, AtLeast(1)] = 64
     """Maximum number of simultaneous requests."""
     timeout_s: Annotated[float, Above(0, infinite=True)] = 600.0
-    """Seconds after which an attempt without a complete answer counts as failed."""
+    """Seconds after which a request without a complete answer counts as failed."""
     retries: Annotated[int, AtLeast(0)] = 5
-    """Number of further attempts after the first attempt has failed."""
+    """Maximum number of further attempts after a failed request."""
     backoff_s: Annotated[float, AtLeast(0)] = 1.0
-    """Seconds before the second attempt; the wait doubles for each further attempt, up to a minute, unless the server names a
+    """Seconds before the second attempt. The wait doubles with each further attempt, up to a minute, unless the server names a
     time."""
     price: Annotated[tuple[float, float] | None, AtLeast(0)] = None
-    """The server's prices of a million prompt tokens and of a million sampled tokens, from which the cost of samples is
-    computed; None if the server is free."""
+    """The server's price of a million prompt tokens and its price of a million sampled tokens, for computing the cost of
+    samples. None if the server is free."""
     body: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of each request, such as top_p; the value None omits a field that the server does not accept, such as
+    """Further fields of each request, such as top_p. The value None omits a field that the server does not accept, such as
     seed."""
 
     def __post_init__(self) -> None:

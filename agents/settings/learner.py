@@ -20,8 +20,8 @@ class LearnerConfig:
     """
 
     learning_rate: Annotated[float | None, Above(0)] = None
-    """Learning rate of AdamW. None chooses one from the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
-    and 1e-6 for a billion or more; ten times these rates for supervised learning, and again ten times for LoRA."""
+    """Learning rate of AdamW. None chooses a rate by the number of parameters: about 1e-4 for a million, 1.5e-5 for 135 million
+    and 1e-6 for a billion or more. Supervised learning uses ten times these rates, and LoRA ten times the rate without LoRA."""
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
     """Weight decay of AdamW."""
     beta1: Annotated[float, Between(0, 1, open_high=True)] = 0.9
@@ -29,36 +29,37 @@ class LearnerConfig:
     beta2: Annotated[float, Between(0, 1, open_high=True)] = 0.999
     """Decay rate of AdamW's running mean of the squared gradient."""
     max_grad_norm: Annotated[float, Above(0, infinite=True)] = 1.0
-    """Global norm to which larger gradients are scaled down; the gradients of a critic's own weights are scaled separately."""
+    """Maximum global norm of the gradient; larger gradients are scaled down to this norm. The gradients of a critic's own
+    weights are scaled separately."""
     schedule: Shape = "constant"
-    """Shape of the learning rate's decay, from its full value to 0 at `schedule_steps`."""
+    """Shape of the learning rate's decay from the full rate to 0 at `schedule_steps`."""
     warmup_steps: int = 0
     """Number of optimiser steps over which the learning rate rises linearly from 0."""
     schedule_steps: int | None = None
-    """Number of optimiser steps after which schedules end. None takes the length of the run (`--steps`, or `steps` of `learn`);
-    a run that is resumed with more steps continues at the rate that the longer run has at that step."""
+    """Number of optimiser steps after which schedules end. None takes the length of the run (`--steps`, or `steps` of `learn`).
+    If a run is resumed with more steps, the schedule becomes the schedule of the longer run."""
     micro_batch_size: Annotated[int, AtLeast(1)] = 64
-    """Number of completions in one forward and backward pass; it does not change results except by rounding."""
+    """Number of completions in one forward and backward pass. Except for rounding, this number does not change results."""
     skip_zero_advantages: bool = True
-    """Skip completions whose loss has gradient 0 because their advantages are 0, as in groups of equal scores. They still
-    count in every mean of the loss, so gradients do not change; the metrics `entropy` and `ratio` leave them out. This setting
-    has no effect on supervised learning or on agents with a critic."""
+    """Skip completions without a gradient because their advantages are 0, as in groups of equal scores. Skipped completions
+    still count in every mean of the loss, so gradients do not change, but the metrics `entropy` and `ratio` leave them out.
+    This setting has no effect on supervised learning or on agents with a critic."""
 
     def __post_init__(self) -> None:
         check_types(self)
         self._schedule(1.0, None)  # raises if the settings are inconsistent
 
     def for_model(self, model: Any, *, supervised: bool = False) -> LearnerConfig:
-        """Return these settings with a learning rate: the rate that is set, or a rate chosen for a torch model."""
+        """Return these settings with a learning rate chosen for a torch model, unless a rate is set."""
         if self.learning_rate is not None:
             return self
         return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
 
     def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
-        """The learning rate of optimiser step `step` (the first is 0): a pure function, so resuming needs no state.
+        """The learning rate of an optimiser step. This is a pure function, so that resuming needs no state.
 
         Args:
-            step: Number of the optimiser step.
+            step: Number of the optimiser step, from 0.
             run_steps: Number of optimiser steps of the whole run, used if `schedule_steps` is None.
 
         Raises:

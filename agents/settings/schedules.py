@@ -1,4 +1,4 @@
-"""`Schedule`: a coefficient as a pure function of the step, so that resuming needs no state."""
+"""`Schedule`: a coefficient as a pure function of the step. So resuming needs no state."""
 
 from __future__ import annotations
 
@@ -22,9 +22,10 @@ class Schedule:
     start: float
     end: float = 0.0
     shape: Shape = "linear"
-    """Shape of the schedule: `"constant"` stays at `start`; `"cosine"` is half a period of a cosine, slow at both ends."""
+    """Shape of the schedule. `"constant"` stays at `start`, `"linear"` is a straight line, and `"cosine"` is half a period of a
+    cosine, slow at both ends."""
     steps: int | None = None
-    """Number of steps; None if it is not known yet, in which case only a constant schedule can be called."""
+    """Number of steps; None if the number is not known yet. Without a number, only a constant schedule can be called."""
     warmup_steps: int = 0
     """Number of steps over which the value first rises linearly to `start`."""
 
@@ -42,7 +43,7 @@ class Schedule:
             )
 
     def __call__(self, step: int) -> float:
-        """The value at a step; the first step is 0.
+        """Return the value at a step; the first step is 0.
 
         Raises:
             InvalidArgumentError: If the schedule is not constant and its number of steps is unknown.

@@ -23,20 +23,22 @@ class ActionValueConfig(TabularConfig):
     step_size: Annotated[float, Between(0, 1, open_low=True)] = 0.1
     """Step size α of the first update of an action in a state."""
     step_decay: Annotated[float, Between(0, 1)] = 0.0
-    """Exponent w with which the n-th update of an action in a state has step size α / n^w; 0 keeps the step size constant. With
-    an exponent above 0.5 and up to 1, steps meet the conditions of Robbins and Monro (1951), and action values can settle."""
+    """Exponent w of the step size: the n-th update of an action in a state has step size α / n^w. 0 keeps the step size
+    constant. An exponent above 0.5 and up to 1 meets the conditions of Robbins and Monro (1951), so that action values can
+    settle."""
     epsilon: Annotated[float, Between(0, 1)] = 0.1
     """Probability ε of exploring, by an action drawn uniformly."""
     epsilon_end: Annotated[float | None, Between(0, 1)] = None
-    """Probability of exploring after `epsilon_steps` training steps, reached linearly; None keeps the probability constant."""
+    """Probability of exploring after `epsilon_steps` training steps; it falls linearly until then. None keeps the probability
+    constant."""
     epsilon_steps: Annotated[int, AtLeast(1)] = 1000
     """Number of training steps over which the probability of exploring goes to `epsilon_end`."""
     initial_value: Annotated[float, FINITE] = 0.0
-    """Value of every action at the start; a value above all returns makes an agent try every action (Sutton & Barto 2018,
+    """Value of every action at the start. A value above all returns makes an agent try every action (Sutton & Barto 2018,
     section 2.6)."""
 
     def check_effects(self) -> None:
-        """Reject settings of exploration without effect, and exploration that grows."""
+        """Reject exploration settings that have no effect or let exploration grow."""
         if self.epsilon_end is None and self.epsilon_steps != type(self).epsilon_steps:
             raise no_effect("epsilon_steps", self.epsilon_steps, "epsilon stays as it is: set epsilon_end")
         if self.epsilon_end is not None and self.epsilon_end > self.epsilon:
@@ -48,7 +50,7 @@ class ActionValueConfig(TabularConfig):
 class ActionValueAgent(TabularAgent):
     """Learns Q(s, a), the expected return of an action, and chooses the best action or, with probability ε, any action.
 
-    A subclass defines `name` and learns in `observe` or `end_episode`, by `move_towards`.
+    A subclass defines `name`, and calls `move_towards` in `observe` or `end_episode` to learn.
     """
 
     config: ActionValueConfig
@@ -59,10 +61,10 @@ class ActionValueAgent(TabularAgent):
         self.values: NDArray[np.float64] = np.full(shape, float(self.config.initial_value))
         """Q, f64[s a]."""
         self.counts: NDArray[np.int64] = np.zeros(shape, dtype=np.int64)
-        """i64[s a], number of updates of each value."""
+        """i64[s a], the number of updates of each value."""
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Explore with probability ε, or choose among the best actions at random."""
+        """Explore with probability ε, otherwise choose one of the best actions at random."""
         if rng.random() < self.epsilon():
             return int(rng.integers(self.num_actions))
         values = self.acting_values(state)
@@ -82,7 +84,7 @@ class ActionValueAgent(TabularAgent):
         return row
 
     def probabilities(self, state: int, epsilon: float) -> NDArray[np.float64]:
-        """The probability f64[a] of each action of an ε-greedy policy that chooses at random among the best."""
+        """The action probabilities f64[a] of an ε-greedy policy, which chooses one of the best actions at random."""
         values = self.acting_values(state)
         best = values == values.max()
         probabilities: NDArray[np.float64] = epsilon / self.num_actions + (1 - epsilon) * best / best.sum()
@@ -103,8 +105,8 @@ class ActionValueAgent(TabularAgent):
         table[state, action] += rate * (target - table[state, action])
 
     def observe(self, transition: Transition) -> None:
-        """Learn nothing from a single transition; a subclass may."""
+        """Learn nothing; a subclass may learn from a single transition here."""
 
     def tables(self) -> dict[str, NDArray[Any]]:
-        """Values and counts."""
+        """The values and the counts."""
         return {"values": self.values, "counts": self.counts}

@@ -1,14 +1,14 @@
 """`TabularAgent`: the base class of agents that learn a table from numbered observations and actions.
 
-They need no model and no tokens: they play plain Gymnasium environments one action after the other, such as
-`rlvr/BanditState-v0`, and learn from every transition. Each agent's own file defines its choices and its learning.
+Such agents need no model and no tokens. They play plain Gymnasium environments, such as `rlvr/BanditState-v0`, one action after
+the other, and learn from every transition. Each agent's own file defines its choices and its learning.
 
     env = gymnasium.make("rlvr/BanditState-v0")
     agent = UCB1(env)
     agent.learn(env, steps=100)
     print(agent.evaluate(env, problems=100, greedy=True))
 
-Random numbers follow from the seed and the number of the step alone, so that a resumed run continues as if never stopped.
+Random numbers depend only on the seed and the number of the step, so that a resumed run equals a run without a stop.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from verifiers import AtLeast, CheckpointError, InvalidArgumentError, check_type
 Environment = gymnasium.Env[Any, Any]
 _STATE, _TABLES = "state.json", "tables.npz"
 _EVALUATION = 2**62
-"""The seed stream of evaluations, separate from those of training steps, which count from 0."""
+"""Number of the random stream of evaluations. The streams of training steps are numbered from 0."""
 
 
 class Transition(NamedTuple):
@@ -66,8 +66,8 @@ class TabularConfig:
     """
 
     episodes_per_step: Annotated[int, AtLeast(1)] = 10
-    """Number of episodes of one training step, whose metrics are logged together. The agent learns from each transition, or at
-    the end of each episode, whatever this number is."""
+    """Number of episodes of one training step, whose metrics are logged together. This number does not change when the agent
+    learns, which is at each transition or at the end of each episode."""
     seed: Annotated[int, AtLeast(0)] = 0
     """Seed of the problems and of the agent's choices."""
 
@@ -75,24 +75,26 @@ class TabularConfig:
         check_types(self)
 
     def check_effects(self) -> None:
-        """Reject settings without effect; called before learning begins, so that every saved agent can be loaded.
+        """Reject settings without effect.
+
+        The check comes before learning instead of at construction, so that every saved agent loads.
 
         Raises:
-            InvalidArgumentError: If there is such a setting; the message names it.
+            InvalidArgumentError: If a setting has no effect; the message names the setting.
         """
 
 
 class TabularAgent(abc.ABC):
     """Chooses actions by its tables, and learns from its own transitions.
 
-    A subclass defines `name`, `choose`, `acting_values`, `observe` and `tables`; everything else is implemented here.
+    A subclass defines `name`, `choose`, `acting_values`, `observe` and `tables`. This class implements everything else.
 
     Args:
-        env: The environment to learn in, or one with the same spaces; these must be `Discrete`.
-        config: The agent's settings, an instance of its own config class; its defaults if None.
+        env: The environment to learn in, or an environment with the same spaces. Both spaces must be `Discrete`.
+        config: The agent's settings, an instance of the agent's config class; None for the defaults.
 
     Raises:
-        InvalidArgumentError: If the agent can't learn in the environment, or the config is of another agent.
+        InvalidArgumentError: If the agent can't learn in the environment, or the config belongs to another agent.
     """
 
     name: ClassVar[str]
@@ -111,36 +113,42 @@ class TabularAgent(abc.ABC):
         self.num_states, self.num_actions = table_shape(env, self.name)
         self.check_env(env)
         self.steps = 0
-        """Number of training steps done, each of several episodes."""
+        """Number of training steps so far, each of several episodes."""
         self.tokens = 0
-        """Number of actions made while learning, which are tokens in the token environments."""
+        """Number of actions in learning so far. In the token environments, an action is a token."""
         self.regret = 0.0
-        """Sum of the regret that the environment reported while learning; 0 if it reports none."""
+        """Sum of the regret that the environment reported in learning so far; 0 if the environment reports no regret."""
         self._acting = np.random.default_rng(self.config.seed)
 
     # Defined by each agent
 
     @abc.abstractmethod
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Choose the action to learn from in a state."""
+        """Choose an action in a state, for learning."""
 
     @abc.abstractmethod
     def acting_values(self, state: int) -> NDArray[np.float64]:
-        """Return numbers f64[a], such as action values; the best known action has the highest."""
+        """Return numbers f64[a], such as action values.
+
+        The highest number belongs to the best action as far as the agent knows.
+        """
 
     @abc.abstractmethod
     def observe(self, transition: Transition) -> None:
-        """Learn from a transition, right after it was made."""
+        """Learn from a transition, right after the transition."""
 
     @abc.abstractmethod
     def tables(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays that hold everything learned, by name: not copies, since `load` writes into them."""
+        """Return by name the arrays that hold everything learned.
+
+        They must not be copies, since `load` writes into these arrays.
+        """
 
     def begin_episode(self, state: int) -> None:  # noqa: B027 - most agents keep nothing of an episode
-        """Called at the start of each episode that is learned from."""
+        """Called at the start of each learning episode."""
 
     def end_episode(self, transitions: Sequence[Transition]) -> None:  # noqa: B027 - most agents learn on the way
-        """Learn from a whole episode, after the last of its transitions was observed."""
+        """Learn from a whole episode, after `observe` got the last transition."""
 
     def check_env(self, env: Environment) -> None:  # noqa: B027 - most agents learn in any
         """Raise if the agent can't learn in an environment with discrete spaces."""
@@ -148,11 +156,11 @@ class TabularAgent(abc.ABC):
     # Acting and learning
 
     def greedy_action(self, state: int) -> int:
-        """The best action in a state as far as the agent knows; the first if there are several."""
+        """The best action in a state as far as the agent knows; the first of several best actions."""
         return int(self.acting_values(state).argmax())
 
     def act(self, state: int, *, greedy: bool = False) -> int:
-        """Choose an action as in learning, or the best action as far as the agent knows.
+        """Choose an action as in learning or, with `greedy`, the best action as far as the agent knows.
 
         A plain Gymnasium loop:
 
@@ -175,12 +183,12 @@ class TabularAgent(abc.ABC):
         checkpoint_every: int | None = None,
         callbacks: Sequence[Callback] = (),
     ) -> None:
-        """Learn until `steps` steps are done in total, including those before a resume.
+        """Learn until the total number of steps is `steps`, including steps before a resume.
 
         Args:
             env: The environment to learn in.
             steps: Number of the last step; each has `episodes_per_step` episodes.
-            tokens: Number of actions after which learning ends, even before `steps`; the step that reaches it is completed.
+            tokens: Number of actions after which learning ends, even before `steps`. The current step is completed first.
             run: The run that records metrics and checkpoints.
             checkpoint_every: Number of steps between checkpoints; a run also writes one at the end and on interruption.
             callbacks: Called after each step with its number, from 1, and its metrics.
@@ -210,7 +218,7 @@ class TabularAgent(abc.ABC):
         keep()
 
     def _train_step(self, env: Environment, run: Run | None) -> dict[str, float]:
-        # An interrupt waits until the step is complete, so that no checkpoint contains half a step.
+        # An interrupt waits for the end of the step, so that no checkpoint contains half a step.
         with interrupts_deferred():
             metrics = self._learn_episodes(env)
             if run is not None:
@@ -259,20 +267,20 @@ class TabularAgent(abc.ABC):
         record: EvaluationRecord | None = None,
         on_sample: Callable[[Sample], None] | None = None,
     ) -> Evaluation:
-        """Evaluate the agent without learning; its score is the mean return.
+        """Evaluate the agent without learning. The score is the mean return.
 
         Args:
-            env: The environment. An environment with `num_problems` plays its first problems; any other draws each problem from
-                a seed.
+            env: The environment. An environment with `num_problems` plays its first problems. Any other environment draws each
+                problem from a seed.
             problems: Number of problems; None for all, if the environment has `num_problems`.
             samples: Number of episodes of each problem.
-            greedy: Whether to choose the best actions as far as the agent knows, instead of acting as in learning.
-            seed: Seed of drawn problems and of the agent's choices; None uses the seed of its settings.
-            record: Record to which each sample is written; the samples of a resumed record are not repeated.
+            greedy: Whether to choose the best action as far as the agent knows, instead of an action as in learning.
+            seed: Seed of drawn problems and of the agent's choices; None uses the seed in the agent's settings.
+            record: Record to which each sample is written. Samples of a resumed record are not repeated.
             on_sample: Called with each sample.
 
         Raises:
-            InvalidArgumentError: If the environment has other spaces or fewer problems, or their number is not known.
+            InvalidArgumentError: If the environment has other spaces or fewer problems, or the number of problems is unknown.
         """
         self._check_spaces(env)
         known = getattr(env.unwrapped, "num_problems", None)
@@ -299,7 +307,7 @@ class TabularAgent(abc.ABC):
     def _sample(
         self, env: Environment, problem: int, sample: int, seed: int, *, indexed: bool, greedy: bool
     ) -> SampledRow:
-        """Play an episode; its completion is the numbers of the actions."""
+        """Play an episode. The sample's completion is the numbers of the actions."""
         rng, _ = _step_random(seed, _EVALUATION + problem, sample)
         _, env_seed = _step_random(seed, _EVALUATION + problem)
         state, info = env.reset(seed=env_seed, options={"problem": problem} if indexed else None)
@@ -321,7 +329,7 @@ class TabularAgent(abc.ABC):
         """Save the agent's complete state to a folder, atomically; an existing checkpoint is replaced.
 
         Raises:
-            InvalidArgumentError: If the folder contains anything else.
+            InvalidArgumentError: If the folder contains anything but a checkpoint.
         """
         counts = {"steps": self.steps, "tokens": self.tokens, "regret": self.regret}
         with replacing(Path(folder), _STATE) as partial:
@@ -333,8 +341,8 @@ class TabularAgent(abc.ABC):
         """Restore the state of a saved agent.
 
         Raises:
-            CheckpointError: If the folder holds no checkpoint, or one of another agent; the agent is then unchanged.
-            InvalidArgumentError: If the checkpoint is of an environment with other spaces; the agent is then unchanged.
+            CheckpointError: If the folder holds no checkpoint, or another agent's checkpoint. The agent is then unchanged.
+            InvalidArgumentError: If the checkpoint belongs to an environment with other spaces. The agent is then unchanged.
         """
         folder = Path(folder)
         recover(folder)
@@ -369,7 +377,7 @@ class TabularAgent(abc.ABC):
 def _transitions(
     env: Environment, state: int, choose: Callable[[int], int]
 ) -> Iterator[tuple[Transition, Mapping[str, Any]]]:
-    """Play an episode from a state on, and yield each transition with its `info`."""
+    """Play an episode from a state, and yield each transition with its `info`."""
     over = False
     while not over:
         action = choose(state)
@@ -408,12 +416,12 @@ def table_shape(env: Environment, name: str) -> tuple[int, int]:
 
 
 def _size(space: spaces.Space[Any]) -> int | None:
-    """The number of elements of a space that numbers them from 0; None for any other space."""
+    """The number of elements of a space whose elements are numbered from 0; None for any other space."""
     return int(space.n) if isinstance(space, spaces.Discrete) and space.start == 0 else None
 
 
 def _step_random(seed: int, *stream: int) -> tuple[np.random.Generator, int]:
-    """A generator for an agent's choices and a seed for its environment, a pure function of the arguments."""
+    """A generator for an agent's choices, and a seed for its environment. Both are a pure function of the arguments."""
     choices, problems = np.random.SeedSequence([seed, *stream]).spawn(2)
-    # 31 bits, since not every environment accepts more.
+    # The seed has 31 bits, since not every environment accepts more.
     return np.random.Generator(np.random.PCG64(choices)), int(problems.generate_state(1)[0] >> 1)

@@ -1,4 +1,4 @@
-"""Base of agents for bandits: a table of mean rewards, one for each observation and action."""
+"""Base of agents for bandits. The table has the mean reward of each action for each observation."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from verifiers import InvalidArgumentError
 
 
 class BanditAgent(TabularAgent):
-    """An agent for actions that earn a reward and change nothing else; each observation is a bandit of its own.
+    """An agent for actions that earn a reward and change nothing else. Each observation is a separate bandit.
 
-    A subclass defines `name` and `choose`, and may learn more than counts and means.
+    A subclass defines `name` and `choose`. It may learn more than counts and means.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any], config: TabularConfig | None = None) -> None:
         super().__init__(env, config)
         self.counts: NDArray[np.int64] = np.zeros((self.num_states, self.num_actions), dtype=np.int64)
-        """i64[s a], the number of times that each action was chosen."""
+        """i64[s a], the number of choices of each action."""
         self.means: NDArray[np.float64] = np.zeros((self.num_states, self.num_actions))
-        """f64[s a], the mean reward of each action; 0 where it was never chosen."""
+        """f64[s a], the mean reward of each action; 0 for an action that was never chosen."""
 
     def observe(self, transition: Transition) -> None:
         """Q_{n+1} = Q_n + (R_n - Q_n) / n (Sutton & Barto 2018, 2.3): the mean of all rewards so far."""
@@ -47,7 +47,7 @@ class BanditAgent(TabularAgent):
         return {"counts": self.counts, "means": self.means}
 
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Refuse a process whose episodes go on after an action, if that is known before an episode is played."""
+        """Refuse a process that is known to have episodes that go on after an action."""
         world = env.unwrapped
         if isinstance(world, rlvr_envs.StateEnv) and world.max_steps > 1 and not world.process.one_action:
             pulls = getattr(world.dataset, "pulls", None)

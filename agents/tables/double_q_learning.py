@@ -1,15 +1,15 @@
 """Double Q-learning (van Hasselt 2010; Sutton & Barto 2018, section 6.7).
 
 The maximum of noisy estimates is on average higher than the largest of the true values: E max_b Q(b) ≥ max_b E Q(b). With two
-tables that learn from different transitions, one can choose the best action, and the other evaluate it:
+tables that learn from different transitions, one table can choose the best action, and the other can evaluate this action:
 
     Q1(s, a) ← Q1(s, a) + α (r + γ Q2(s', argmax_b Q1(s', b)) - Q1(s, a))    (6.10)
 
-or the same with the tables exchanged, each for half of the transitions. The estimate is then never too high on average, but it
-may be too low. Actions are chosen by the mean of both tables.
+for half of the transitions, and the same with the tables exchanged for the other half. The estimate is then never too high on
+average, but may be too low. Actions are chosen by the mean of both tables.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
-where it was cut off.
+A terminal state has value 0. An episode that reached its time limit did not end, so its last target includes the value of the
+last state.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class DoubleQLearningConfig(ActionValueConfig):
 
 
 class DoubleQLearning(ActionValueAgent):
-    """Two tables: one chooses the action, and the other evaluates it."""
+    """Two tables of action values. One chooses the action, and the other evaluates this action."""
 
     name = "double-q-learning"
     config: DoubleQLearningConfig
@@ -48,7 +48,7 @@ class DoubleQLearning(ActionValueAgent):
         return row
 
     def observe(self, transition: Transition) -> None:
-        """Update one table, chosen by a coin that follows from the seed and the number of updates."""
+        """Update one of the two tables. A coin, which depends only on the seed and the number of updates, chooses the table."""
         origin = mix(np.array([self.config.seed % 2**64], dtype=np.uint64))
         coin = int(mix(origin ^ np.uint64(self.counts.sum()))[0]) >> 63
         learning, judging = (self.values, self.other_values) if coin else (self.other_values, self.values)

@@ -1,6 +1,6 @@
 """ε-greedy action values (Sutton & Barto 2018, sections 2.2 to 2.4).
 
-The mean of the rewards that each action has earned estimates its value. With probability ε_t an action is drawn uniformly,
+The mean of the rewards that each action has earned estimates its value. With probability ε_t an action is drawn uniformly;
 otherwise the action with the highest mean is chosen:
 
     A_t = argmax_a Q_t(a)  with probability 1 - ε_t,  else uniform over the k actions
@@ -34,17 +34,17 @@ class EpsilonGreedyConfig(TabularConfig):
     epsilon: Annotated[float, Between(0, 1)] = 0.1
     """Probability of exploring."""
     decay: Annotated[float | None, Above(0, infinite=True)] = None
-    """Number c, for a probability of exploring that falls to c / t at the t-th choice; None keeps the probability constant."""
+    """Number c: the probability of exploring at the t-th choice falls to c / t. None keeps the probability constant."""
 
 
 class EpsilonGreedy(BanditAgent):
-    """Chooses the action with the highest mean reward, or, with probability ε, any action."""
+    """Chooses the action with the highest mean reward or, with probability ε, any action."""
 
     name = "epsilon-greedy"
     config: EpsilonGreedyConfig
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """Explore with probability ε, or choose among the best actions."""
+        """Explore with probability ε, otherwise choose one of the best actions."""
         if rng.random() < self.epsilon(state):
             return int(rng.integers(self.num_actions))
         means = self.means[state]

@@ -4,12 +4,12 @@ After each transition from s by a with reward r to s',
 
     Q(s, a) ← Q(s, a) + α (r + γ Σ_b π(b|s') Q(s', b) - Q(s, a))    (6.9)
 
-SARSA uses the value of one action drawn from π in place of the mean over all, with the same expectation and more variance. π is
-the ε-greedy policy that chooses the actions, or with `target_epsilon` another policy to learn about. With `target_epsilon=0`
-it is the greedy policy, the sum is the maximum, and this is Q-learning.
+In place of the mean over all actions, SARSA uses the value of one action drawn from π, which has the same expectation and more
+variance. The policy π is the ε-greedy policy that chooses the actions or, with `target_epsilon`, an ε-greedy policy with
+another ε. With `target_epsilon=0`, π is the greedy policy and the sum is the maximum, which makes the method Q-learning.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
-where it was cut off.
+A terminal state has value 0. An episode that reached its time limit did not end, so its last target includes the value of the
+last state.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class ExpectedSARSAConfig(ActionValueConfig):
     """Settings of expected SARSA."""
 
     target_epsilon: Annotated[float | None, Between(0, 1)] = None
-    """Probability of exploring in the policy whose values are learned; None learns the values of the policy that chooses the
+    """Probability of exploring of the policy whose values are learned. With None, this policy is the policy that chooses the
     actions."""
 
 
 class ExpectedSARSA(ActionValueAgent):
-    """Action values of an ε-greedy policy, learned by the mean over its next actions."""
+    """Learns the action values of an ε-greedy policy, from the mean over the policy's next actions."""
 
     name = "expected-sarsa"
     config: ExpectedSARSAConfig

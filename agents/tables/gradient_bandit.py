@@ -8,8 +8,8 @@ After action A_t earned R_t, with the mean B_t of the rewards before t as the ba
 
     H(a) ← H(a) + α (R_t - B_t) (1[a = A_t] - π(a))  for all a      (2.12)
 
-In expectation over A_t and R_t this is α times the gradient of the expected reward Σ_a π(a) q(a), whatever the baseline, as
-long as it does not depend on A_t: REINFORCE with one step (Williams 1992), in its smallest case.
+In expectation over A_t and R_t, the change is α times the gradient of the expected reward Σ_a π(a) q(a), for any baseline that
+does not depend on A_t. This is REINFORCE (Williams 1992) in its smallest case, with one step.
 
 As in the book, the baseline leaves out the current reward. At the first choice the baseline is the current reward, so this
 choice changes nothing.
@@ -37,7 +37,7 @@ class GradientBanditConfig(TabularConfig):
     step_size: Annotated[float, Above(0)] = 0.1
     """Step size α."""
     baseline: bool = True
-    """Whether the mean of the earlier rewards is subtracted from each reward."""
+    """Whether to subtract the mean of the earlier rewards from each reward."""
 
 
 class GradientBandit(BanditAgent):
@@ -56,7 +56,7 @@ class GradientBandit(BanditAgent):
         return int(rng.choice(self.num_actions, p=rlvr_envs.exact.softmax_policy(self.preferences[state])))
 
     def observe(self, transition: Transition) -> None:
-        """Step along the estimated gradient (2.12), then add the reward to the baseline."""
+        """Take a step along the estimated gradient (2.12), and then add the reward to the baseline."""
         state, action, reward = transition[:3]
         step = self.config.step_size * (reward - self._baseline(state, reward))
         policy = rlvr_envs.exact.softmax_policy(self.preferences[state])

@@ -1,16 +1,16 @@
 """LinUCB with disjoint models (Li, Chu, Langford and Schapire 2010, arXiv:1003.0146, algorithm 1).
 
-The mean reward of action a in a context with features x is taken to be linear, θ_a · x. Ridge regression on the rewards that
-the action has earned estimates θ_a, and the action whose mean could still be the highest is chosen:
+The mean reward of action a in a context with features x is assumed to be linear, θ_a · x. Ridge regression on the rewards of
+the action estimates θ_a. The choice is the action whose mean could still be the highest:
 
     A_a = λ I + Σ x xᵀ,   b_a = Σ r x   (sums over the choices of a),   θ_a = A_a⁻¹ b_a
 
     A_t = argmax_a  θ_a · x + α sqrt(xᵀ A_a⁻¹ x)
 
-The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`); without
-features, each state has a separate feature, and contexts share nothing.
+The features of a state come from the environment (`features`, f64[s d], as in `rlvr/ContextualBanditState-v0`). In an
+environment without features, each state has a separate feature, so that contexts share nothing.
 
-The paper has λ = 1, and breaks ties at random; here the first action is chosen.
+The paper has λ = 1. The paper breaks ties at random; here the first action is chosen.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class LinUCB(BanditAgent):
         return bounds
 
     def choose(self, state: int, rng: np.random.Generator) -> int:
-        """The action with the highest bound, the first if there are several; nothing is random."""
+        """The first action with the highest bound; nothing is random."""
         return int(self.bounds(state).argmax())
 
     def acting_values(self, state: int) -> NDArray[np.float64]:
@@ -75,7 +75,7 @@ class LinUCB(BanditAgent):
         return means
 
     def observe(self, transition: Transition) -> None:
-        """Add the choice to the sums of its action."""
+        """Add the choice to the sums of the chosen action."""
         super().observe(transition)
         x = self.features[transition.state]
         self.gram[transition.action] += np.outer(x, x)
@@ -87,7 +87,7 @@ class LinUCB(BanditAgent):
 
 
 def _features(env: gymnasium.Env[Any, Any], states: int) -> NDArray[np.float64]:
-    """The features of each state f64[s d]: those of the environment, or a separate feature for each state."""
+    """The features f64[s d] of the states: the environment's features, or a separate feature for each state."""
     given = getattr(env.unwrapped, "features", None)
     if given is None:
         return np.eye(states)

@@ -1,18 +1,18 @@
 """Monte Carlo control (Sutton & Barto 2018, sections 5.1 and 5.4).
 
-After an episode, the value of each of its actions moves towards the return that followed,
+After an episode, the value of each action in the episode moves towards the return that followed,
 
     G_t = r_(t+1) + γ G_(t+1),    Q(s_t, a_t) ← Q(s_t, a_t) + α (G_t - Q(s_t, a_t))
 
-The method does not bootstrap, so a wrong value affects no other value, and it learns only when an episode is over. With
-`step_size=1` and `step_decay=1` values are the means of all returns, as in the book; a constant step size forgets the returns
+The method does not bootstrap, so a wrong value affects no other value. The agent learns only when an episode is over. With
+`step_size=1` and `step_decay=1`, values are the means of all returns, as in the book. A constant step size forgets the returns
 of earlier policies.
 
-With `first_visit` an action counts once in an episode, with the return from its first time on, which makes returns of different
-episodes independent; by default every time counts.
+By default, every use of an action in a state counts. With `first_visit`, only the first use in an episode counts, so that the
+returns of an action are independent.
 
-An episode that reached its time limit did not end: its return goes on with the value Σ_b π(b|s) Q(s, b) of the state in which
-it was cut off, the only place where this method bootstraps.
+An episode that reached its time limit did not end, so its return includes the value Σ_b π(b|s) Q(s, b) of the last state. Only
+here does the method bootstrap.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ class MonteCarloConfig(ActionValueConfig):
     """Settings of Monte Carlo control."""
 
     first_visit: bool = False
-    """Whether an action in a state counts only the first time in an episode."""
+    """Whether only the first use of an action in a state counts in each episode."""
 
 
 class MonteCarlo(ActionValueAgent):
-    """Action values of the policy that acts, learned from the returns of whole episodes."""
+    """Learns the action values of the acting policy from the returns of whole episodes."""
 
     name = "monte-carlo"
     config: MonteCarloConfig
 
     def end_episode(self, transitions: Sequence[Transition]) -> None:
-        """Move each action's value towards the return that followed it, in the order in which the actions were taken."""
+        """Move each action's value towards the return that followed, in the order of the actions."""
         last = transitions[-1]
         value = 0.0 if last.terminated else self.expected_value(last.next_state, self.epsilon())
         returns = []

@@ -5,11 +5,12 @@ After each transition from s by a with reward r to s',
     Q(s, a) ← Q(s, a) + α (r + γ max_b Q(s', b) - Q(s, a))          (6.8)
 
 The target is a sample of the Bellman optimality equation. So Q approaches the values of the best policy, whatever policy chose
-the actions, as long as every action is tried in every state again and again and the step sizes meet the conditions of Robbins
-and Monro (`step_decay` above 0.5). The maximum of noisy estimates is too high on average; see `double_q_learning.py`.
+the actions, under two conditions: every action is tried in every state again and again, and the step sizes meet the conditions
+of Robbins and Monro (`step_decay` above 0.5). The maximum of noisy estimates is too high on average; see
+`double_q_learning.py`.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last target has the value of the state
-where it was cut off.
+A terminal state has value 0. An episode that reached its time limit did not end, so its last target includes the value of the
+last state.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class QLearningConfig(ActionValueConfig):
 
 
 class QLearning(ActionValueAgent):
-    """Action values of the best policy, learned from the actions of any policy."""
+    """Learns the action values of the best policy from the actions of any policy."""
 
     name = "q-learning"
     config: QLearningConfig

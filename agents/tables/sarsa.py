@@ -4,15 +4,15 @@ After action a in s earned r and led to s', where the policy chose a',
 
     Q(s, a) ← Q(s, a) + α (r + γ Q(s', a') - Q(s, a))               (6.7)
 
-which learns the values of the acting policy, exploration included. With `steps_ahead` = n the target has the next n rewards
+which learns the values of the acting policy, exploration included. With `steps_ahead` = n, the target has the next n rewards
 before a value (7.4),
 
     G_t = r_1 + γ r_2 + ... + γ^(n-1) r_n + γ^n Q(s_(t+n), a_(t+n))
 
-and without a limit (None) all of them, which is Monte Carlo; see `monte_carlo.py`.
+and with None, all rewards of the episode, which is Monte Carlo; see `monte_carlo.py`.
 
-A terminal state has value 0. An episode that reached its time limit did not end: its last targets have the value
-Σ_b π(b|s) Q(s, b) of the state where it was cut off, the mean over the next action.
+A terminal state has value 0. An episode that reached its time limit did not end, so its last targets include the value Σ_b
+π(b|s) Q(s, b) of the last state, the mean over the next action.
 """
 
 from __future__ import annotations
@@ -37,21 +37,21 @@ class SARSAConfig(ActionValueConfig):
 
 
 class SARSA(ActionValueAgent):
-    """Action values of the policy that acts, learned from the next n rewards and the value of the action after them."""
+    """Learns the action values of the acting policy, from the next n rewards and the value of the next action."""
 
     name = "sarsa"
     config: SARSAConfig
 
     def __init__(self, env: gymnasium.Env[Any, Any], config: SARSAConfig | None = None) -> None:
         super().__init__(env, config)
-        self._waiting: list[Transition] = []  # the last n transitions, whose targets are not complete
+        self._waiting: list[Transition] = []  # the last n transitions, with incomplete targets
 
     def begin_episode(self, state: int) -> None:
         """Forget the rest of an interrupted episode."""
         self._waiting.clear()
 
     def observe(self, transition: Transition) -> None:
-        """Complete the target of the action n steps ago by the value of this action, which was chosen before that update."""
+        """Complete the target of the action n steps ago with this action's value; this action was chosen before the update."""
         if len(self._waiting) == self.config.steps_ahead:
             self._learn(float(self.values[transition.state, transition.action]))
         self._waiting.append(transition)
@@ -71,7 +71,7 @@ class SARSA(ActionValueAgent):
 
 
 def discounted(transitions: Sequence[Transition], gamma: float, value: float) -> float:
-    """r_1 + γ r_2 + ... + γ^n v: the return of consecutive transitions, followed by a state of value v."""
+    """The return of consecutive transitions before a state of value v: r_1 + γ r_2 + ... + γ^n v."""
     for transition in reversed(transitions):
         value = transition.reward + gamma * value
     return value

@@ -1,7 +1,7 @@
-"""Data sets of problems: shared code of the published benchmarks, and `text` for any other data set.
+"""Data sets of problems: code that the published benchmarks share, and `text` for any other data set.
 
 A benchmark's `Source`, made from a table row in `rlvr_envs.tasks`, names the splits and turns each row of data into a problem.
-Rows come from the folder `data_dir`, else from the folder named by the environment variable `RLVR_DATA_DIR`, else from the hub
+Rows come from the folder `data_dir`, or else from the folder in the environment variable `RLVR_DATA_DIR`, or else from the hub
 through `datasets.load_dataset`. Local folders look like this:
 
 ```

@@ -15,7 +15,7 @@ _MARK = "#### "
 
 
 def boxed_statement(answer: str) -> str:
-    r"""A gold completion for an answer without a solution: it states the answer in `\boxed{}`."""
+    r"""Make a gold completion for an answer without a solution, which states the answer in `\boxed{}`."""
     return f"The answer is $\\boxed{{{answer}}}$."
 
 
@@ -68,7 +68,7 @@ class FinalAnswers:
     """Turns rows with a problem and its final answer into problems; the other columns are metadata."""
 
     problem: str | Sequence[str] = "problem"
-    """The column of the problem; if several columns are given, the first that a row has."""
+    """The column of the problem. If several columns are given, the first column that a row has is used."""
     answer: str = "answer"
     """The column of the final answer."""
     form: str = "plain"
@@ -98,5 +98,5 @@ class FinalAnswers:
 
 
 def has_answer(row: Row, split: str) -> bool:
-    """Whether a row has an answer; some published sets have a few rows without an answer, which can't be judged."""
+    """Whether a row has an answer. In some published sets a few rows have none, and these rows can't be judged."""
     return row.value("answer") not in (None, "")

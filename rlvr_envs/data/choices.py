@@ -1,4 +1,4 @@
-"""Multiple choice: a question with its lettered choices, and the letter of the right one."""
+"""Multiple-choice problems: a question with lettered choices, and the letter of the right choice."""
 
 from __future__ import annotations
 
@@ -31,10 +31,11 @@ def question_text(question: str, choices: Sequence[str]) -> str:
 
 
 def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
-    """Read the letter of the right choice from a column that holds the choice's position (from 0), letter or text.
+    """Read the letter of the right choice from a column with the choice's position (from 0), letter or text.
 
     Raises:
-        DataError: If the column names none of the choices, or names two because a letter is also the text of another choice.
+        DataError: If the column names none of the choices, or names two choices because a letter is also the text of another
+            choice.
     """
     value = row.value(column)
     if isinstance(value, int):
@@ -43,8 +44,8 @@ def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
     named = {letter for letter, choice in zip(letters, choices, strict=True) if value in (letter, choice)}
     if len(named) > 1:
         raise row.error(
-            f"column {column!r} should hold what names one choice, got {value!r}, which is ambiguous: two choices have it as "
-            "their letter or text; write the position (from 0) of the right one"
+            f"column {column!r} should hold the name of one choice, got {value!r}, which is ambiguous: it is the letter or "
+            "text of two choices. Write the position (from 0) of the right choice"
         )
     if not named:
         raise row.error(
@@ -55,7 +56,7 @@ def answer_letter(row: Row, column: str, choices: Sequence[str]) -> str:
 
 
 def position_letter(row: Row, column: str, choices: Sequence[str]) -> str:
-    """Read the letter of the right choice from a column that holds the choice's position, from 0.
+    """Read the letter of the right choice from a column with the choice's position, from 0.
 
     Raises:
         DataError: If there is no choice at that position.

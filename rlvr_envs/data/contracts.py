@@ -1,4 +1,4 @@
-"""Contracts of programming problems, read from a file such as `rlvr check-dataset --contract auto` writes."""
+"""Read the contracts of programming problems from a file, such as the file that `rlvr check-dataset --contract auto` writes."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _Dataset = TypeVar("_Dataset", bound=Dataset)
 
 
 def with_contracts(dataset: _Dataset, path: str | os.PathLike[str] | None) -> _Dataset:
-    """Set from a file, for each problem, whether its tests run separately from the program or together with it.
+    """Set each problem's contract from a file: its tests run separately from the program, or together with the program.
 
-    A verifier still refuses tests that run together unless it has `allow_together=True`.
+    A verifier refuses tests that run together with the program, unless the verifier has `allow_together=True`.
 
     Args:
         dataset: The problems.
         path: A `.jsonl` or `.parquet` file with the columns `id` and `contract` (`"separate"` or `"together"`). The file may
-            name problems of other splits; problems that it leaves out stay unchanged. None changes nothing.
+            name problems of other splits. Problems that are not in the file stay unchanged; without a file (None), all do.
 
     Raises:
-        InvalidArgumentError: If the data set does not hold a list of problems, in which they could be replaced.
+        InvalidArgumentError: If the data set does not hold a list of problems, so that problems can't be replaced.
         MissingDataError: If there is no such file.
-        DataError: If a row is invalid, the tests of a problem can't run as its contract says, or the file names no problem of
-            the data set.
+        DataError: If a row is invalid, a problem's tests can't run as the contract says, or the file names no problem of the
+            data set.
     """
     if path is None:
         return dataset

@@ -15,7 +15,7 @@ from rlvr_envs.data.rows import Row
 from verifiers import InvalidArgumentError, _integers, unknown_name
 
 Converter = Callable[[object, Row], object]
-"""Turns a column's value into a reference; raises `InvalidArgumentError` or `DataError` if it can't."""
+"""Turns a column's value into a reference; raises `InvalidArgumentError` or `DataError` if the value does not allow it."""
 
 
 def _json(value: object, row: Row) -> object:
@@ -97,8 +97,8 @@ def seconds(limit: object) -> float | None:
     """Read the time limit of a problem.
 
     Args:
-        limit: Text such as `"2.0 seconds"` or `"1 - 3 seconds"`, a range whose end counts; `{"seconds": 1, "nanos":
-            500000000}`, as in CodeContests; a number; or no limit: None, an empty text, or 0.
+        limit: Text such as `"2.0 seconds"`, or a range such as `"1 - 3 seconds"`, of which the end counts; `{"seconds": 1,
+            "nanos": 500000000}`, as in CodeContests; or a number. None, an empty text and 0 mean that there is no limit.
 
     Returns:
         The limit in seconds; None if there is no limit.
@@ -145,15 +145,15 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
     }
 )
 """The converters by name. `json` reads the text as JSON, and `json_first` returns the first item of a JSON list. The following
-make tests: `input_output` from an `input_output` column, as in APPS and TACO; `livecodebench` from a LiveCodeBench row;
-`test_list` from a list in which each test states its kind, or from inputs and outputs, as in DeepCoder; `codecontests` from a
-CodeContests row, and `codecontests_cpp` and `codecontests_java` likewise for programs in these languages. `ifeval` makes
-instructions from a column of ids and the row's `kwargs`, as in IFEval and IFBench, or from both in one object or its JSON. If
-there is a column `time_limit`, it limits each case with standard input."""
+converters make tests: `input_output` from an `input_output` column, as in APPS and TACO; `livecodebench` from a LiveCodeBench
+row; `test_list` from a list in which each test states its kind, or from inputs and outputs, as in DeepCoder; `codecontests`
+from a CodeContests row, and `codecontests_cpp` and `codecontests_java` likewise for programs in C++ and Java. `ifeval` makes
+instructions from a column of ids and the row's `kwargs`, as in IFEval and IFBench, or from one object, or its JSON, with both.
+If there is a column `time_limit`, it limits each case with standard input."""
 
 _OF_PROGRAMS = ("input_output", "livecodebench", "test_list", "codecontests", "codecontests_cpp", "codecontests_java")
 VERIFIERS: Mapping[str, str] = MappingProxyType(dict.fromkeys(_OF_PROGRAMS, "unit_tests") | {"ifeval": "ifeval"})
-"""The verifier of each converter whose references only one verifier can read."""
+"""The only verifier that can read a converter's references, for each converter of which there is only one."""
 
 
 def find_converter(name: str) -> Converter:

@@ -30,9 +30,10 @@ class ProblemDataset(Sequence[Problem]):
     split: str
     """The split's name, such as `"test"`."""
     problems: tuple[Problem, ...] = dataclasses.field(repr=False)
-    """The problems themselves."""
+    """The problems, in the source's order."""
     verifier: tuple[str, Mapping[str, object]] | None = dataclasses.field(default=None, repr=False)
-    """Name and arguments of the verifier that these problems need; None if the environment's own verifier fits them."""
+    """Name and arguments of the verifier that these problems need; None if the environment's own verifier fits these
+    problems."""
 
     def __post_init__(self) -> None:
         first: dict[str, int] = {}
@@ -51,7 +52,7 @@ class ProblemDataset(Sequence[Problem]):
     @overload
     def __getitem__(self, index: slice) -> ProblemDataset: ...
     def __getitem__(self, index: SupportsIndex | slice) -> Problem | ProblemDataset:
-        """One problem or, for a slice, a data set with the sliced problems and the same name and split."""
+        """Return one problem or, for a slice, a data set with the sliced problems and the same name and split."""
         if isinstance(index, slice):
             return dataclasses.replace(self, problems=self.problems[index])
         return self.problems[index]
@@ -61,7 +62,10 @@ class ProblemDataset(Sequence[Problem]):
 
     @functools.cached_property
     def distinct(self) -> int:
-        """Number of different problems; problems with equal prompts count as one, unless `metadata["hidden"]` is set."""
+        """Number of different problems.
+
+        Problems with equal prompts count as one problem, unless `metadata["hidden"]` is set.
+        """
         shown = [problem.prompt for problem in self.problems if not problem.metadata.get("hidden")]
         return len(set(shown)) + len(self) - len(shown)
 
@@ -93,19 +97,19 @@ def _canonical_json(problem: Problem) -> str:
 
 
 class _NotPlainError(Exception):
-    """An object has no stable written form; the error's only argument describes the object."""
+    """Raised for an object without a stable written form; the error's only argument describes the object."""
 
 
 _LONG_BITS = 14_000
-"""An integer of more bits than this may have more than 4,300 digits, the most that Python converts."""
+"""An integer with more bits may have more than 4,300 digits, and Python refuses to write such integers in decimal."""
 _ADDRESS = re.compile(r"\bat 0x[0-9a-fA-F]+")
 
 
 def _plain(value: object) -> object:
-    """Turn a value into JSON: scalars and lists stay as they are, anything else becomes an object that names its kind."""
+    """Turn a value into plain JSON. Scalars and lists stay unchanged; any other value becomes an object that names its type."""
     if isinstance(value, enum.Enum):
         return {"enum": [type(value).__qualname__, value.name]}
-    if isinstance(value, int) and value.bit_length() > _LONG_BITS:  # JSON is written in decimal digits
+    if isinstance(value, int) and value.bit_length() > _LONG_BITS:  # too many digits for JSON, which is decimal
         return {"integer": hex(value)}
     if value is None or isinstance(value, str | bool | int | float):
         return value
@@ -119,7 +123,7 @@ def _plain(value: object) -> object:
         compared = (field.name for field in dataclasses.fields(value) if field.compare)
         fields = [[name, _plain(getattr(value, name))] for name in compared]
         return {"dataclass": [type(value).__qualname__, fields]}
-    if callable(to_list := getattr(value, "tolist", None)):  # arrays, whose repr leaves items out
+    if callable(to_list := getattr(value, "tolist", None)):  # an array, whose repr leaves items out
         return {"array": [type(value).__qualname__, _plain(to_list())]}
     written = repr(value)
     if _ADDRESS.search(written):

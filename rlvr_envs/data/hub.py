@@ -16,7 +16,7 @@ INSTALL = "pip install 'rlvr-envs[hub]'"
 """The command that installs the packages for access to the hub."""
 
 PARQUET = "refs/convert/parquet"
-"""The branch on which the hub keeps Parquet copies of data sets, including data sets that are scripts."""
+"""The hub's branch for Parquet copies of data sets; data sets that are scripts have such copies, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +44,13 @@ def iterate_rows(
     """Download a split (or take it from the cache of `datasets`) and read its rows one by one.
 
     Args:
-        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or anything else that
+        hub_id: The data set's id on the hub, such as `"openai/gsm8k"`, or `"openai/gsm8k@REVISION"`; or any other name that
             `load_dataset` accepts.
         config: The data set's configuration, None for its default.
         split: The split's name on the hub.
-        otherwise: A sentence for the error message that tells how to get the same rows without the hub.
+        otherwise: A sentence for error messages, which tells how to get the same rows without the hub.
         files: The split's Parquet files in the data set's repository, such as `"ALL/train-*.parquet"`, for data sets that still
-            have a script; without `files`, the script would be tried first.
+            have a script. Without `files`, the script would be tried first.
 
     Raises:
         MissingDataError: If `datasets` is not installed, or the download fails for any reason; if the data set is a script, the
@@ -96,12 +96,12 @@ def iterate_rows(
 
 
 def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
-    """Load a split from the branch of Parquet copies, whose folders are `CONFIGURATION/SPLIT`.
+    """Load a split from the branch of Parquet copies, which has a folder `CONFIGURATION/SPLIT` for each split.
 
-    `datasets` sees plain folders on this branch and knows no configurations, so it would join the rows of all of them.
+    On this branch `datasets` sees only folders, not configurations, and would join the rows of all configurations.
 
     Raises:
-        InvalidArgumentError: If there are several configurations and none is named.
+        InvalidArgumentError: If there are several configurations and `config` is None.
     """
     if config is None:
         files = datasets.load_dataset_builder(name, revision=PARQUET).config.data_files
@@ -114,11 +114,11 @@ def _load_copy(datasets: Any, name: str, config: str | None, split: str) -> Any:
 
 
 def _is_of_script(error: Exception) -> bool:
-    """Whether `load_dataset` refused to run a loading script: version 4 and later refuse, version 3 asks for trust."""
+    """Whether `load_dataset` refused to run a loading script. Version 4 and later always refuse; version 3 asks for trust."""
     return "Dataset scripts are no longer supported" in str(error) or "trust_remote_code" in str(error)
 
 
 def _is_cached(hub_id: str, cache: str | os.PathLike[str]) -> bool:
-    """Whether the cache of `datasets` has a data set of this name; `datasets` then reads it without the hub."""
+    """Whether the cache of `datasets` has a data set of this name. If so, `datasets` reads the data set without the hub."""
     wanted = hub_id.replace("/", "___").lower()
     return os.path.isdir(cache) and any(entry.lower() == wanted for entry in os.listdir(cache))

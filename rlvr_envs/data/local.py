@@ -1,4 +1,4 @@
-"""Rows from local files: JSON Lines, and Parquet, CSV or a JSON array with the same columns."""
+"""Read rows from local files: JSON Lines, Parquet, CSV or a JSON array."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ DATA_DIR_VARIABLE = "RLVR_DATA_DIR"
 """The environment variable that names the folder of local data sets."""
 
 SUFFIXES = (".jsonl", ".parquet")
-"""Suffixes of the files with a folder's splits, in order of preference."""
+"""Suffixes of the files in a folder of splits, in order of preference."""
 
 FILE_SUFFIXES = (*SUFFIXES, ".json", ".csv")
-"""Suffixes of the files that can be read; each except `.parquet` may be followed by `.gz`."""
+"""Suffixes of the files that can be read. After each suffix except `.parquet`, `.gz` may follow."""
 
 
 def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
-    """The folder that holds local data sets: the argument, else `RLVR_DATA_DIR`, else None.
+    """The folder of local data sets: `data_dir`, or else the folder that `RLVR_DATA_DIR` names, or else None.
 
     Raises:
         InvalidArgumentError: If the argument is not a path.
@@ -40,7 +40,7 @@ def data_folder(data_dir: str | os.PathLike[str] | None) -> Path | None:
 
 
 def find_split(folder: Path, split: str) -> Path | None:
-    """The file of a split: `<folder>/<split>.jsonl` if it exists, else `<folder>/<split>.parquet`, else None."""
+    """The file of a split: `<folder>/<split>.jsonl`, or else `<folder>/<split>.parquet`; None if neither exists."""
     candidates = (folder / f"{split}{suffix}" for suffix in SUFFIXES)
     return next((path for path in candidates if path.is_file()), None)
 
@@ -51,16 +51,16 @@ def read_rows(path: Path) -> list[Row]:
 
 
 def iterate_rows(path: Path) -> Iterator[Row]:
-    """Read the rows of a file one by one, so that rows of JSON Lines and Parquet need not all be in memory.
+    """Read the rows of a file one by one, so that a JSON Lines or Parquet file need not fit in memory.
 
     Args:
-        path: A `.jsonl` file; a `.json` file with an array of objects or with lines; a `.csv` file whose first line names the
-            columns and whose values are all text; any of these compressed as `.gz`; or a `.parquet` file.
+        path: A `.jsonl` file; a `.json` file with an array of objects or with one object on each line; a `.csv` file, in which
+            the first line names the columns and all values are text; any of these compressed as `.gz`; or a `.parquet` file.
 
     Raises:
         InvalidArgumentError: If the file has another suffix.
         DataError: If the file holds no rows, or part of it cannot be read; the message names the line.
-        MissingDependencyError: If it is a Parquet file and pyarrow is not installed.
+        MissingDependencyError: If the file is a Parquet file and pyarrow is not installed.
     """
     readers = dict(zip(FILE_SUFFIXES, (_read_jsonl, _read_parquet, _read_json, _read_csv), strict=True))
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
@@ -107,7 +107,7 @@ class JsonLine:
 
 
 def _read_jsonl(path: Path) -> Iterator[_Read]:
-    # Bytes are split at line feeds only; text mode would also split at separators that may occur inside JSON strings.
+    # Bytes are split at line feeds alone. Text mode would also split at separators that may occur inside JSON strings.
     offset = 0
     with _open(path) as file:
         for number, line in enumerate(file, start=1):
@@ -131,7 +131,7 @@ def _read_json(path: Path) -> Iterator[_Read]:
 
 
 def _read_csv(path: Path) -> Iterator[_Read]:
-    csv.field_size_limit(2**31 - 1)  # a limit of the whole process; by default a value may have only 128 KiB
+    csv.field_size_limit(2**31 - 1)  # this limit is for the whole process; the default is 128 KiB
     try:
         with _open(path) as file:
             reader = csv.DictReader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""))
@@ -168,12 +168,12 @@ def _parse(content: bytes, location: str, whole: str, expected: str) -> Any:
 
 
 _BATCH_ROWS = 16
-"""Number of rows of a Parquet file that are in memory at a time; some data sets have rows of many megabytes."""
+"""Maximum number of rows of a Parquet file in memory at a time, since some data sets have rows of many megabytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParquetRow:
-    """A row of a Parquet file; it can only be read together with the other rows of its row group."""
+    """A row of a Parquet file. Reading the row means reading its whole row group."""
 
     path: Path
     group: int

@@ -24,7 +24,7 @@ def program_problem(
     solution: str | None = None,
     language: str = "python",
 ) -> Problem:
-    """The problem of a programming task, for the verifier `unit_tests`.
+    """Build the problem of a programming task, for the verifier `unit_tests`.
 
     Args:
         identifier: The problem's id.
@@ -33,8 +33,9 @@ def program_problem(
         metadata: The row's further columns.
         starter_code: Code that a solution completes, shown below the task.
         function: The function that the tests call, if there is no starter code; None if the program reads standard input.
-        solution: A program that passes; None if the source has none, which leaves the problem without a gold completion.
-        language: The program's language, in the spelling that labels a block of code.
+        solution: A program that passes the tests. None if the source has no such program; the problem then has no gold
+            completion.
+        language: The program's language, as written at the start of a block of code, such as `python`.
     """
     if starter_code.strip():
         below = f"Complete this code:\n\n```python\n{starter_code.rstrip()}\n```"
@@ -55,21 +56,21 @@ def _fenced(program: str, language: str) -> str:
 
 
 def function_name(tests: object) -> str | None:
-    """The function that tests in the form of APPS or DeepCoder call; None for standard input, or unreadable tests."""
+    """The function that tests call, if they have the form of APPS or DeepCoder; None for standard input or unreadable tests."""
     if isinstance(tests, str):
-        if '"fn_name"' not in tests:  # may be megabytes, and few name a function
+        if '"fn_name"' not in tests:  # tests may be megabytes, and few name a function
             return None
         try:
             tests = _integers.loads(tests)
         except ValueError:
-            return None  # the tests themselves will say so
+            return None  # loading the tests will report the error
     first = tests[0] if isinstance(tests, list) and tests else tests
     name = first.get("fn_name") if isinstance(first, Mapping) else None
     return name if isinstance(name, str) and name else None
 
 
 def first_text(row: Row, column: str) -> str | None:
-    """The first text of a list, which may be written in JSON; the rest is not read. None if the list is empty.
+    """The first text of a column's list or of its JSON; None if the list is empty. The rest of the list is not read.
 
     Raises:
         DataError: If the column holds something else.
@@ -85,7 +86,10 @@ def first_text(row: Row, column: str) -> str | None:
 
 
 def _first_of_json(row: Row, column: str, text: str) -> object:
-    """A list of the first item, or an empty list; text that is not a JSON list is returned unchanged."""
+    """Read the first item of a JSON list.
+
+    The result is a list of this item, or an empty list; other text is returned unchanged.
+    """
     items = text[1:].lstrip()
     if text == "" or (text[0] == "[" and items[:1] == "]"):
         return []
@@ -98,7 +102,7 @@ def _first_of_json(row: Row, column: str, text: str) -> object:
 
 
 def optional_text(row: Row, column: str) -> str:
-    """The text of a column; a missing column, or one that holds nothing, counts as empty.
+    """The text of a column; empty if the column is missing or holds nothing.
 
     Raises:
         DataError: If the column holds something else.
@@ -108,7 +112,7 @@ def optional_text(row: Row, column: str) -> str:
 
 @dataclass(frozen=True)
 class ProgramRows:
-    """Turns rows with a task and its tests into problems. The tests stay in storage; the other columns are metadata."""
+    """Turns rows with a task and tests into problems. The tests stay in storage, and the other columns become metadata."""
 
     tests: str
     """The column of the tests."""

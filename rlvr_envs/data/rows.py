@@ -11,7 +11,10 @@ from verifiers import DataError, Message, _integers
 
 
 class Stored(Protocol):
-    """The stored place of a row; it can be pickled, so a problem made from the row can be pickled too."""
+    """The place in storage where a row is kept.
+
+    This place can be pickled, so that a problem made from the row can be pickled, too.
+    """
 
     def read(self, columns: Sequence[str]) -> dict[str, object]:
         """Read these columns of the row again, if the row has them.
@@ -31,20 +34,20 @@ class Row:
     index: int
     """Position among the rows of its split, from 0; blank lines do not count."""
     location: str
-    """Location of the row for error messages: `"data/gsm8k/test.jsonl, line 18"`, counted from 1."""
+    """Location of the row for error messages, such as `"data/gsm8k/test.jsonl, line 18"`; lines count from 1."""
     stored: Stored | None = field(default=None, compare=False, repr=False)
-    """The place from which large columns can be read again, so that they need not stay in memory; None for a row in memory
-    only."""
+    """The place from which large columns can be read again, so that these columns need not stay in memory. None for a row that
+    exists only in memory."""
 
     def value(self, *columns: str) -> object:
-        """The value of the first of these columns that the row has.
+        """Return the value of the first of these columns that the row has.
 
-        A name with dots that is not a column is a path: `reward_model.ground_truth` is a key in the column `reward_model`, and
-        `prompt.0.content` is a key in the first item of `prompt`.
+        A name with dots is a path, unless a column has this name: `reward_model.ground_truth` is a key in the column
+        `reward_model`, and `prompt.0.content` is a key in the first item of the column `prompt`.
 
         Raises:
-            DataError: If the row has none of these columns; the message names the location, the columns or keys found, and the
-                nearest.
+            DataError: If the row has none of these columns; the message names the location, the existing columns or keys, and
+                the nearest of them.
         """
         for column in columns:
             if column in self.values:
@@ -70,10 +73,10 @@ class Row:
         return value
 
     def text(self, *columns: str) -> str:
-        """The string in the first of these columns that the row has.
+        """Return the string in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, it holds something else, or its text contains half of a surrogate pair.
+            DataError: If there is no such column, the value is not a string, or the text contains half of a surrogate pair.
         """
         value = self.value(*columns)
         if not isinstance(value, str):
@@ -82,10 +85,10 @@ class Row:
         return value
 
     def integer(self, *columns: str) -> int:
-        """The integer in the first of these columns that the row has.
+        """Return the integer in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, or it holds something else.
+            DataError: If there is no such column, or the value is not an integer.
         """
         value = self.value(*columns)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -93,10 +96,10 @@ class Row:
         return value
 
     def texts(self, *columns: str) -> tuple[str, ...]:
-        """The strings in the first of these columns that the row has.
+        """Return the strings in the first of these columns that the row has.
 
         Raises:
-            DataError: If there is no such column, or it holds anything but a list of strings.
+            DataError: If there is no such column, or the value is not a list of strings.
         """
         value = self.value(*columns)
         if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
@@ -141,7 +144,7 @@ class Row:
             )
 
     def without(self, *columns: str) -> dict[str, object]:
-        """The row's other columns, which become a problem's metadata."""
+        """The row without these columns; the other columns become a problem's metadata."""
         return {column: value for column, value in self.values.items() if column not in columns}
 
     def error(self, message: str) -> DataError:
@@ -155,7 +158,7 @@ class Row:
         )
 
     def _present(self, columns: tuple[str, ...]) -> str:
-        """The name of the first of these columns that the row has; the first name if it has none of them."""
+        """The name of the first of these columns that the row has; the first name if the row has none of these columns."""
         return next((name for name in columns if name in self.values), columns[0])
 
     def _nearest(self, columns: tuple[str, ...]) -> str:
@@ -167,12 +170,12 @@ class Row:
 
 
 def own_id(default_id: str, own: str | int) -> str:
-    """The id of a problem whose source has its own ids: `"aime25/7"` instead of the default `"aime25/test/0"`."""
+    """The id of a problem whose source has ids of its own, such as `"aime25/7"` instead of the default `"aime25/test/0"`."""
     return f"{default_id.partition('/')[0]}/{own}"
 
 
 def _half_pair(text: str) -> int | None:
-    """The position of half of a surrogate pair in a text; None if there is none."""
+    """The position of the first half of a surrogate pair without its other half in a text; None if the text is valid."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -181,7 +184,7 @@ def _half_pair(text: str) -> int | None:
 
 
 def _content(value: object) -> str:
-    """Describe the content of a value, for an error about a path whose next name is not in it."""
+    """Describe the content of a value, for an error about a path with a name that is not in the value."""
     if isinstance(value, Mapping):
         return f"the keys {', '.join(map(repr, value)) or 'none'}"
     if isinstance(value, list | tuple):

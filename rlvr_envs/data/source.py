@@ -22,7 +22,9 @@ class ToProblem(Protocol):
     """Turns a row into a problem."""
 
     def __call__(self, row: Row, default_id: str) -> Problem:
-        """Make the problem; sources without ids of their own use `default_id`, which is `"name/split/index"`.
+        """Make the problem.
+
+        If the source has no ids of its own, the problem's id is `default_id`, which is `"name/split/index"`.
 
         Raises:
             DataError: If a column is missing or has an invalid value.
@@ -42,24 +44,24 @@ class Source:
     hub_config: str | None
     """The configuration to load from the hub; None if there is only one."""
     sizes: Mapping[str, int]
-    """The splits, with the number of rows of each as published."""
+    """The number of rows of each split, as published."""
     to_problem: ToProblem
     """Turns a row into a problem."""
     hub_splits: Mapping[str, str] = field(default_factory=dict)
-    """The hub's names of splits, by the names used here, for all splits whose names differ."""
+    """The hub's name of each split that has another name here, by the name used here."""
     hub_parts: Mapping[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
-    """For each split here that joins several splits of the hub: the hub's configurations and splits, in order."""
+    """The hub's configurations and splits, in order, for each split here that joins several splits of the hub."""
     hub_files: Mapping[str, str] = field(default_factory=dict)
-    """The Parquet files of each split, if the data set on the hub is a script: `{"train": "ALL/train-*.parquet"}`."""
+    """The Parquet files of each split, such as `{"train": "ALL/train-*.parquet"}`, if the data set on the hub is a script."""
     combined_split: str | None = None
-    """The split whose local file may hold the rows of all splits; it is read if a split has no file of its own."""
+    """The split whose local file may hold the rows of all splits. This file is read for a split without a file of its own."""
     belongs: Callable[[Row, str], bool] | None = None
-    """Whether a row belongs to a split, if a file may hold several splits or rows that can't be judged; None if every row
-    belongs to its split."""
+    """Returns whether a row belongs to a split, for sources in which a file may hold several splits or rows that can't be
+    judged. None if every row belongs to its file's split."""
 
     used: str = ""
-    """The condition that rows must meet, such as "has an answer", for the error if no row meets it; empty if rows only have to
-    belong to the split."""
+    """The condition of `belongs` in words, such as "has an answer", for the error if no row meets the condition. Empty if rows
+    only have to belong to the split."""
 
     @property
     def splits(self) -> tuple[str, ...]:
@@ -73,7 +75,7 @@ class Source:
         data_dir: str | os.PathLike[str] | None = None,
         contracts: str | os.PathLike[str] | None = None,
     ) -> ProblemDataset:
-        """Load a split; a second call returns the same object while the file is unchanged.
+        """Load a split. A second call returns the same object, unless the file has changed.
 
         Args:
             split: One of `splits`.
@@ -84,7 +86,7 @@ class Source:
 
         Raises:
             UnknownNameError: If there is no such split.
-            MissingDataError: If the rows are not in that folder, or can't be downloaded from the hub.
+            MissingDataError: If the rows are not in the named folder, or can't be downloaded from the hub.
             DataError: If a file or a row is invalid; the message names the file, the line and the column.
         """
         if split not in self.sizes:
@@ -151,7 +153,7 @@ class Source:
         return (dataclasses.replace(row, index=index) for index, row in enumerate(itertools.chain.from_iterable(rows)))
 
 
-# Vector environments load the same data set many times; these caches let them share its problems.
+# Vector environments load the same data set many times. With these caches, all of them share the problems.
 @functools.lru_cache(maxsize=16)
 def _load_from_file(source: Source, split: str, path: Path, mtime_ns: int, size: int) -> ProblemDataset:
     return source._problems(local.iterate_rows(path), split, str(path))

@@ -1,4 +1,4 @@
-"""Tests that stay in storage until a program is judged, since the tests of one LiveCodeBench row can take megabytes."""
+"""Tests that stay in storage until a program is judged. The tests of one LiveCodeBench row can take megabytes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class StoredTests:
-    """The tests of a row, which `load` reads and decodes; this class is a `verifiers.unit_tests.DeferredTests`.
+    """The tests of a row, which `load` reads and decodes. This class implements `verifiers.unit_tests.DeferredTests`.
 
     Two instances are equal if the contents of their columns are equal, wherever they are stored.
     """
@@ -37,7 +37,7 @@ class StoredTests:
     converter: str
     """Name of the converter that makes the tests; see `rlvr_envs.data.converters`."""
     columns: tuple[str, ...]
-    """The columns that determine the tests; the first one is converted."""
+    """The columns that determine the tests; the converter gets the first column."""
     digest: str
     """Hexadecimal sha256 of the columns' contents."""
     location: str = field(compare=False)
@@ -63,10 +63,10 @@ def stored_tests(row: Row, converter: str, *columns: str) -> StoredTests:
     Args:
         row: The row.
         converter: Name of the converter that makes tests from the first column.
-        *columns: The columns that the converter reads. The row must have the first; the others are kept if the row has them.
+        *columns: The columns that the converter reads. The row must have the first column; the other columns are optional.
 
     Raises:
-        DataError: If the row lacks the first column, or the column is empty.
+        DataError: If the row does not have the first column, or this column is empty.
     """
     if row.value(columns[0]) in (None, "", [], {}):
         raise row.error(f"column {columns[0]!r} is empty: the row has no tests, so that nothing would be judged")

@@ -1,4 +1,4 @@
-"""Any data set of questions and answers: from the hub, from a local file or folder, from a list of problems, or built in."""
+"""Load any data set of questions and answers: from the hub, from local files, from a list of problems, or built in."""
 
 from __future__ import annotations
 
@@ -65,35 +65,37 @@ def load(
 
             * None: the built-in arithmetic questions (24 train, 8 test);
             * problems, in a list or tuple; or a data set of any other kind, returned unchanged;
-            * `"module:attribute"`, where the module may also be in the current folder: a class or function is called with
-              `split=`, and anything else is the data set, as above;
-            * an entry point of the group `"rlvr_envs.datasets"`, which is treated in the same way;
+            * `"module:attribute"`, where the module may also be in the current folder. If the attribute is a class or function,
+              its result for `split=` is loaded; any other attribute is itself the data set, as above;
+            * an entry point of the group `"rlvr_envs.datasets"`, which is treated like `"module:attribute"`;
             * a `.jsonl`, `.parquet`, `.json` or `.csv` file with one split; its name does not matter;
             * a folder with `<split>.jsonl` or `<split>.parquet` in it, given by its path or by its name within `data_dir` or,
               without `data_dir`, within the folder that the environment variable `RLVR_DATA_DIR` names;
-            * any other name: a data set on the hub, by its name for `datasets.load_dataset`; a name that ends in `@REVISION`
-              selects that branch, tag or commit.
+            * any other name: a data set on the hub, which `datasets.load_dataset` loads; a name that ends in `@REVISION`
+              selects this branch, tag or commit.
         split: The split to load.
         columns: Which column holds the `"prompt"` (a string, or a list of messages with `role` and `content`), the
             `"reference"` (anything that the verifier accepts), and optionally the `"id"` (a string or an integer; by default
             `"name/split/index"`) and the `"gold_completion"` (by default the reference, if it is a string or a number). If
             `"choices"` names a column with a list of texts, the problem is multiple choice: the prompt ends in the lettered
             choices, and the reference is the letter, position (from 0) or text of the right choice. A name may be a path with
-            dots, such as `reward_model.ground_truth` or `prompt.0.content`. Every column that is not named whole becomes
-            metadata. The default is `question` and `answer`; a layout has its own columns, each of which may be replaced.
+            dots, such as `reward_model.ground_truth` or `prompt.0.content`. A column becomes metadata unless it is named here
+            as a whole. The default columns are `question` and `answer`; a layout has its own columns, each of which may be
+            replaced.
         convert: Name of a converter in `rlvr_envs.data.converters` that makes the reference from the column's value: `json`,
             `json_first`, `input_output`, `livecodebench`, `test_list`, `codecontests` or `ifeval`. `choices` makes the problem
-            multiple choice, with the choices in the column `choices` unless `columns` names another.
-        layout: `"verl"` for the columns of verl's training data, in which `data_source` decides which verifier judges a row.
+            multiple choice, with the choices in the column `choices` or in another column that `columns` names.
+        layout: `"verl"` for the columns of verl's training data, in which the column `data_source` decides which verifier
+            judges a row.
         verifiers: Further verifiers by `data_source` for `layout="verl"`, such as `{"my/proofs": "exact"}`; see
             `rlvr_envs.data.verl.judges_of`.
         config: The configuration of a hub data set that has several.
-        data_dir: The folder in which a named folder is looked for; if given, the hub is not used.
+        data_dir: The folder in which to look for a data set's folder by its name. With `data_dir`, the hub is not used.
         contracts: File with the contract of each problem; see `rlvr_envs.data.contracts.with_contracts`.
 
     Returns:
-        A `ProblemDataset`, unless `dataset` was a data set already. If only one verifier can read the references (tests,
-        instructions, choices, or references of verl's layout), the data set names this verifier.
+        A `ProblemDataset`, or `dataset` itself if it is already a data set. If only one verifier can read the references
+        (tests, instructions, choices, or references of verl's layout), the data set names this verifier.
 
     Raises:
         UnknownNameError: If the split, the layout, the converter or a key of `columns` is not known.
@@ -120,7 +122,10 @@ def load(
 
 
 def _path_of(name: str) -> str:
-    """The target of the entry point of this name; the name itself if there is none, or a file or folder has this name."""
+    """The target of the entry point of this name.
+
+    The name itself if there is no such entry point, or a file or folder has this name.
+    """
     for point in entry_points(group=ENTRY_POINT_GROUP):
         if point.name == name and not Path(name).exists():
             return f"{point.module}:{point.attr}"
@@ -150,7 +155,7 @@ def _from_problems(problems: Dataset, split: str) -> Dataset:
         return ProblemDataset(
             "problems", split, tuple(_checked(problem, index) for index, problem in enumerate(problems))
         )
-    _checked(problems[0], 0)  # only the first: such a data set may make each problem on request
+    _checked(problems[0], 0)  # only the first problem: the data set may make problems on request
     return problems
 
 

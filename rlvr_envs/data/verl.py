@@ -1,8 +1,8 @@
-"""The layout of training data for verl and its descendants, and the verifier that judges a row.
+"""The layout of training data for verl and its descendants, and the choice of the verifier that judges a row.
 
 A row has `data_source` (a name), `prompt` (messages), `reward_model.ground_truth` and `extra_info`. Its `data_source` selects
-the verifier, as in verl's `default_compute_score` (`verl/utils/reward_score/__init__.py`). `JUDGES` lists verl's sources of
-mathematics and programs.
+the verifier, as in verl's `default_compute_score` (`verl/utils/reward_score/__init__.py`). `JUDGES` covers verl's sources of
+mathematics and of programs.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ _PROGRAMS = ("codecontests", "apps", "codeforces", "taco")
 JUDGES: Mapping[str, Judge] = MappingProxyType(
     dict.fromkeys(_MATH, Judge("math")) | dict.fromkeys(_PROGRAMS, Judge("unit_tests", "input_output"))
 )
-"""The judge of each source; `*` in a name matches anything."""
+"""The judge of each source; `*` in a source's name matches any text."""
 
 
 def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str, Judge]:
-    """Find the judge of every source that the rows come from.
+    """Find the judge of every source in the rows.
 
     Args:
         rows: All rows of a split.
-        verifiers: Further judges by source, which take precedence over `JUDGES`: the name of a verifier, a pair of its name and
-            its arguments, or a mapping with the keys `verifier` and, optionally, `convert`.
+        verifiers: Further judges by source, which take precedence over `JUDGES`. A judge is the name of a verifier, a pair of a
+            verifier's name and arguments, or a mapping with the keys `verifier` and, optionally, `convert`.
 
     Raises:
         DataError: If rows come from sources without a judge; the message names all of them.
-        InvalidArgumentError: If `verifiers` holds something else.
+        InvalidArgumentError: If a judge in `verifiers` has another form.
     """
     table = {**JUDGES, **{source: _judge(source, spec) for source, spec in verifiers.items()}}
     first = {row.text(SOURCE_COLUMN): row for row in reversed(rows)}
@@ -72,7 +72,7 @@ def judges_of(rows: Sequence[Row], verifiers: Mapping[str, object]) -> dict[str,
 
 
 def _find(source: str, table: Mapping[str, Judge], given: Mapping[str, object]) -> Judge | None:
-    """The judge for the source's name or else for a pattern that matches it; the user's patterns come first."""
+    """The judge of the source's name or else of a pattern that matches the name. The user's patterns come first."""
     if source in table:
         return table[source]
     patterns = [*given, *table]
@@ -83,7 +83,7 @@ def _judge(source: str, spec: object) -> Judge:
     content = dict(spec) if isinstance(spec, Mapping) else {"verifier": spec}
     verifier, convert = content.pop("verifier", None), content.pop("convert", None)
     if isinstance(verifier, list):
-        verifier = tuple(verifier)  # JSON writes a pair as a list
+        verifier = tuple(verifier)  # in JSON, a pair is a list
     if content or not _names_verifier(verifier) or not isinstance(convert, str | None):
         raise InvalidArgumentError(
             f"verifiers[{source!r}] must be the name of a verifier, a pair (name, arguments), or a mapping with 'verifier' and "

@@ -1,6 +1,7 @@
-"""Conversations of several turns as tokens, and the reading of the policy's turns.
+"""Encode conversations of several turns as tokens, and read the policy's turns.
 
-The model's own tokens stay unchanged. Messages of users and tools are appended, and none of their text becomes a special token.
+The model's own tokens stay unchanged. Messages of users and tools are appended, and no part of such a message becomes a special
+token.
 """
 
 from rlvr_envs.dialogue.calls import CALL_FORMATS, CallFormat, ParsedTurn, parse_made

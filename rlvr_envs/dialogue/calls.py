@@ -1,7 +1,7 @@
-"""Formats of tool calls, and functions that read the calls from a turn in which special tokens are written out.
+"""Formats of tool calls, and functions that read calls from the text of a turn, in which special tokens are written out.
 
-Each format has a function that finds the calls in the turn's text; reading a call returns its name and arguments, or raises an
-error. Text within thoughts is never a call.
+The function of a format finds the calls in the text, and yields a function for each call. That function returns the call's name
+and arguments, or raises an error. Text within thoughts is never a call.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class ParsedTurn:
 
     calls: tuple[ToolCall, ...] = ()
     errors: tuple[str, ...] = ()
-    """For each call that could not be read, an error in words for the policy."""
+    """For each unreadable call, an error message for the policy."""
 
 
 class _UnreadableCallError(Exception):
-    """A call could not be read; the error's text is for the policy."""
+    """Raised if a call can't be read; the error's text is for the policy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +39,13 @@ class CallFormat:
 
     name: str
     find: Callable[[str], Iterator[Callable[[], ToolCall]]]
-    """Finds the calls in a text; calling an item of the result reads that call, and may raise an error."""
+    """Finds the calls in a text. Each item of the result is a function that reads one call, and may raise an error."""
     frame: tuple[str, str] | None = None
-    """The text before and after the JSON of a call, which a prompt can describe in words; None if the template's own marks
-    enclose a call, or nothing separates a call from other text."""
+    """The text before and after the JSON of a call, for a prompt that describes calls in words. None if the template's own
+    marks enclose a call, or if nothing separates a call from other text."""
     marks: tuple[str, ...] = ()
-    """Marks other than special tokens that enclose calls and results; no text of users or tools becomes a token that spells
-    one."""
+    """Marks that enclose calls and results and are not special tokens. In text of users and tools, a mark is never encoded as
+    one token."""
 
     def parse(self, text: str) -> ParsedTurn:
         """Read the calls of a turn from its text, in which special tokens are written out."""
@@ -68,7 +68,7 @@ def parse_made(calls: Iterable[MadeCall]) -> ParsedTurn:
 
 
 def _call(name: object, arguments: object, id: object = "") -> ToolCall:
-    if isinstance(arguments, str):  # some models write the arguments as JSON within JSON
+    if isinstance(arguments, str):  # JSON within JSON, which some models write
         arguments = _whole_json(arguments)
     if not isinstance(name, str) or not name:
         raise _UnreadableCallError(f"a tool call needs the name of a tool, such as {_EXAMPLE}; got {name!r}")
@@ -95,7 +95,7 @@ def _of_text(name: str, arguments: str) -> ToolCall:
 
 
 def _json_at(text: str, start: int) -> tuple[object, int]:
-    """The JSON value that begins at a position, and its end."""
+    """Decode the JSON value that begins at a position; return the value and the position of its end."""
     start += len(text[start:]) - len(text[start:].lstrip())
     try:
         return _JSON.raw_decode(text, start)
@@ -116,7 +116,7 @@ def _whole_json(text: str) -> object:
 
 
 def between(text: str, opening: str, closing: str) -> Iterator[str]:
-    """The texts between an opening and a closing mark; the last closing mark is missing if it stopped the turn."""
+    """The texts between opening and closing marks. The last closing mark may be missing, as in a turn that stopped there."""
     for piece in text.split(opening)[1:]:
         inner, closed, _ = piece.rpartition(closing)
         yield inner if closed else piece
@@ -135,7 +135,7 @@ _PARAMETER = re.compile(r"\s*<parameter=([^>\n]+)>\n?(.*?)\n?</parameter>", re.D
 
 
 def _of_xml(inner: str) -> ToolCall:
-    """Parse Qwen3-Coder's format; an argument that is valid JSON is decoded, any other is kept as text."""
+    """Parse Qwen3-Coder's format. An argument that is valid JSON is decoded; any other argument is kept as text."""
     function = _FUNCTION.fullmatch(inner)
     if function is None:
         raise _UnreadableCallError(
@@ -215,7 +215,7 @@ def _harmony(text: str) -> Iterator[Callable[[], ToolCall]]:
 def _deepseek(text: str) -> Iterator[Callable[[], ToolCall]]:
     for inner in between(text, "<｜tool▁call▁begin｜>", "<｜tool▁call▁end｜>"):
         name, _, said = inner.partition("<｜tool▁sep｜>")
-        if name.strip() == "function":  # V3 and R1: the name, then a fenced block
+        if name.strip() == "function":  # V3 and R1 write the name and then a fenced block
             name, _, said = said.partition("\n")
             said = said.strip().removeprefix("```json").removesuffix("```")
         yield partial(_of_text, name.strip(), said)

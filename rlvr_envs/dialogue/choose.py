@@ -1,4 +1,4 @@
-"""The choice of a conversation's format, by name or by the tokenizer."""
+"""Choose the format of conversations, by name or by the tokenizer."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError
 
 DialogueArgument = str | Callable[[Tokenizer, Sequence[ToolSchema]], Dialogue]
 DescribeTools = Literal["auto", "template", "text", "none"]
-"""How tools are described to a model: by its chat template's own list of tools, as text in the prompt, or not at all."""
+"""How tools are described to a model: in the chat template's own list of tools, as text in the prompt, or not at all."""
 
 
 def check_dialogue_name(spec: DialogueArgument) -> None:
@@ -36,13 +36,13 @@ def get_dialogue(
     """Find the format of conversations.
 
     Args:
-        spec: `"auto"` for the tokenizer's chat template, with calls in the template's own form, or for plain text if there is
-            no template; `"plain"` for plain text; the name of a call format, for the chat template with calls in this format;
-            or a function that builds a `Dialogue`.
+        spec: `"auto"`, `"plain"`, the name of a call format, or a function that builds a `Dialogue`. `"auto"` is the
+            tokenizer's chat template, with calls in the template's own form, or plain text if there is no template. `"plain"`
+            is always plain text. The name of a call format selects the chat template with calls in this format.
         tokenizer: The environment's tokenizer.
         tools: The available tools.
-        describe: How the tools are described. With `"auto"`, the chat template describes them if it can show tools, calls and
-            results, and otherwise a text does; for a tokenizer without a template there is no description.
+        describe: How the tools are described. With `"auto"`, the chat template describes the tools if it can show tools, calls
+            and results; otherwise a text describes the tools. For a tokenizer without a template there is no description.
 
     Raises:
         InvalidArgumentError: If the name is unknown, or the tokenizer's template can't show such a conversation.
@@ -67,7 +67,7 @@ def get_dialogue(
 def _plain(tokenizer: Tokenizer, tools: Sequence[ToolSchema], describe: DescribeTools) -> Dialogue:
     if describe == "template":
         raise InvalidArgumentError(
-            "describe_tools='template' needs a chat template that lists tools, which plain text has not: use "
+            "describe_tools='template' needs a chat template that lists tools, but this dialogue is plain text: use "
             "describe_tools='text'"
         )
     described = describe == "text" or (describe == "auto" and tokenizer.chat_template is not None)

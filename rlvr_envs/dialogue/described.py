@@ -1,4 +1,4 @@
-"""Tools for a chat template that can't show them: described and called in text, with results in the user's messages."""
+"""Tools for a chat template that can't show tools: descriptions and calls are text, and results are messages of the user."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class DescribedDialogue:
     """A Hugging Face tokenizer's chat template, in which messages describe the tools.
 
     The description is part of the system message, or of the user's first message if the template has no system message. A call
-    is text in a turn of the assistant. Its result is a message of the role `tool` if the template has its own way to show this
-    role, otherwise a user's message, joined with any user's message next to it. The tokens equal those that the template gives
-    for these messages.
+    is text in a turn of the assistant. A result is a message of the role `tool` if the template has its own way to show this
+    role. Otherwise a result is a message of the user, joined with any neighbouring message of the user. The tokens equal the
+    template's own tokens for these messages.
 
     Args:
         tokenizer: A tokenizer with a chat template.
         tools: The tools, at least one.
         form: The format in which the model is to write calls.
-        describe: Whether the tools are described; if not, your own prompt must describe them.
+        describe: Whether to describe the tools; if not, your own prompt must describe the tools.
 
     Raises:
         InvalidArgumentError: If there is no chat template, or calls in this format can't be described as text.
@@ -65,7 +65,7 @@ class DescribedDialogue:
         return self._format.parse(spell(self.tokenizer, tokens))
 
     def _shown(self, messages: Sequence[Message]) -> list[Message]:
-        """The messages as the template shows them; many templates refuse two consecutive messages of the user."""
+        """The messages in the form that the template accepts; many templates refuse two consecutive messages of the user."""
         if self._has_tool_role:
             return [Message(message.role, message.content) for message in messages]
         return without_tool_role(messages)

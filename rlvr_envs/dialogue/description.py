@@ -1,4 +1,4 @@
-"""Tools described in words, for models whose chat template does not list them.
+"""Describe tools in words, for models whose chat template does not list tools.
 
 `describe_tools` writes the text, and `ToolDescription` puts it into a conversation.
 """
@@ -22,14 +22,14 @@ _ROLE = "Zq7role7qZ"
 
 @dataclass(frozen=True)
 class ToolDescription:
-    """The description of tools in a conversation, and where it is put."""
+    """The description of tools, and its place in a conversation."""
 
     text: str
     as_system: bool
     """Whether the text may become a system message if the conversation has none."""
 
     def put_into(self, messages: Sequence[Message]) -> tuple[Message, ...]:
-        """Add the text to the system message, make it a new system message, or put it before the user's first message."""
+        """Put the description into the system message, into a new system message, or before the user's first message."""
         first = messages[0]
         if first.role == "system":
             return (dataclasses.replace(first, content=f"{first.content}\n\n{self.text}"), *messages[1:])
@@ -53,7 +53,7 @@ def takes_system(template: ChatTemplate | None) -> bool:
 def knows_tool_role(template: ChatTemplate) -> bool:
     """Whether a chat template has its own way to show messages of the role `tool`.
 
-    A template that writes any role's name unchanged does not count: its model has not learned to read such a role.
+    A template that writes the name of any role unchanged does not count, since the model has not learned such a role.
     """
     chat = (Message("user", "x"), Message("assistant", "y"))
     shown = _attempt(template, *chat, Message("tool", _SAID))
@@ -61,7 +61,7 @@ def knows_tool_role(template: ChatTemplate) -> bool:
 
 
 def _attempt(template: ChatTemplate, *messages: Message) -> str:
-    """The text that a template renders; empty if the template refuses, which it may do by any exception."""
+    """The text that a template renders; empty if the template raises any exception."""
     try:
         return template(messages)
     except Exception:  # noqa: BLE001 - a refusal is the answer
@@ -77,7 +77,8 @@ def describe_tools(tools: Sequence[ToolSchema], form: CallFormat, frame: str | N
         frame: The text around a result, with `{}` in place of the result; None if the template has its own way to show results.
 
     Raises:
-        InvalidArgumentError: If calls in this format consist of a template's own marks, or are not separated from other text.
+        InvalidArgumentError: If a template's own marks enclose calls in this format, or nothing separates such calls from other
+            text.
     """
     if form.frame is None:
         raise InvalidArgumentError(
@@ -129,7 +130,7 @@ def schema_words(schema: Any, root: Mapping[str, Any], within: tuple[str, ...] =
     Args:
         schema: The schema of a value.
         root: The whole schema, in which references are looked up.
-        within: The references whose targets are being described; a recursive schema would repeat them for ever.
+        within: The references whose targets are being described, so that a recursive schema is not described for ever.
     """
     if not isinstance(schema, Mapping) or not schema:
         return "any"

@@ -1,4 +1,4 @@
-"""The interface of conversation formats, and a function that cuts messages to the available room."""
+"""The interface of conversation formats, and functions that encode messages and cut them to the available room."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Dialogue(Protocol):
     """Strings or tokens that stop a turn, in addition to the end token and the stops of the environment."""
 
     def open(self, messages: Sequence[Message]) -> NDArray[np.int32]:
-        """Encode the beginning of a conversation i32[l], up to where the policy's first turn begins."""
+        """Encode the beginning of a conversation as tokens i32[l], up to the start of the policy's first turn."""
         ...
 
     def bridge(self, messages: Sequence[Message], last_token: int) -> NDArray[np.int32]:
-        """Encode the part i32[l] between two turns of the policy: the messages and their frame.
+        """Encode the part between two turns of the policy as tokens i32[l]: the messages and their frame.
 
         Args:
             messages: The messages that answer the policy's turn, at least one.
@@ -51,7 +51,7 @@ class Fitted:
     """Messages that have been cut to the available room."""
 
     tokens: NDArray[np.int32]
-    """i32[l], the messages' tokens, preceded by those of their context if the context is new."""
+    """i32[l], the tokens of the messages; if the context is new, its tokens come first."""
     messages: tuple[Message, ...]
     """The messages as they are shown."""
 
@@ -64,16 +64,16 @@ def fit(
     *,
     context: Sequence[Message | Turn] | None = None,
 ) -> Fitted | None:
-    """Encode messages as `Dialogue.bridge` does, cut to at most `room` tokens; None if not even the marks fit.
+    """Encode messages as `Dialogue.bridge` does, and cut them to at most `room` tokens; None if not even the marks fit.
 
-    The longest message is cut first, at its end; a mark there tells how much is missing. A request for a summary is never cut.
+    The longest message is cut first, at its end, where a mark tells how much is missing. A request for a summary is never cut.
 
     Args:
         dialogue: The format of the conversation.
         messages: The messages to encode.
         last_token: The last token of the turn that is answered.
         room: The maximum number of tokens.
-        context: The context that the messages follow; it needs room, too, and is never cut. None if the messages follow the
+        context: A new context before the messages, which needs room, too, and is never cut. None if the messages follow the
             tokens in view.
     """
 
@@ -90,7 +90,7 @@ def fit(
         if not any(kept):
             return None
         longest = int(np.argmax(kept))
-        # The mark needs tokens too, and tokens at the cut may merge differently; another round cuts any remaining excess.
+        # The mark needs tokens, too, and tokens at the cut may merge differently. Another round cuts any remaining excess.
         kept[longest] = max(kept[longest] - max(len(tokens) - room, _MARK_TOKENS), 0)
         text = _cut(dialogue.tokenizer, encoded[longest], kept[longest])
         shown[longest] = dataclasses.replace(messages[longest], content=text)
@@ -98,7 +98,9 @@ def fit(
 
 
 def encode_context(dialogue: Dialogue, context: Sequence[Message | Turn]) -> NDArray[np.int32]:
-    """Encode a conversation i32[l] up to where the policy's next turn begins; earlier turns keep their sampled tokens.
+    """Encode a conversation as tokens i32[l], up to the start of the policy's next turn.
+
+    Earlier turns keep their sampled tokens.
 
     Args:
         dialogue: The format of the conversation.

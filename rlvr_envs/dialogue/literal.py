@@ -1,4 +1,4 @@
-"""Functions that encode text without special tokens, and decode tokens with special tokens written out."""
+"""Encode text without special tokens, and decode tokens to text in which special tokens are written out."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from verifiers import DataError
 def encode_literal(
     tokenizer: Tokenizer, text: str, marks: Collection[str] = (), *, start: bool = False
 ) -> NDArray[np.int32]:
-    """Encode text i32[l] so that no part of it becomes a special token or one of the format's marks.
+    """Encode text as tokens i32[l], so that no part of the text becomes a special token or one of the format's marks.
 
-    If the text contains a special token's text or a mark, it is encoded in two parts, split after the first character of the
-    mark, so that other tokens spell the same text. Any other text is encoded as usual.
+    A text that contains the text of a special token or a mark is split after the first character of that text or mark. The two
+    parts are encoded separately, so that other tokens spell the same text. Any other text is encoded as usual.
 
     Args:
         tokenizer: Any tokenizer.
@@ -52,7 +52,7 @@ def split_marks(text: str, marks: Collection[str]) -> list[str]:
 
 
 def encode_parts(tokenizer: Tokenizer, parts: Sequence[str], *, start: bool = False) -> NDArray[np.int32]:
-    """Encode a text i32[l] given in parts, so that no token spans two of them.
+    """Encode a text that is given in parts as tokens i32[l], so that no token spans two parts.
 
     Args:
         tokenizer: Any tokenizer.

@@ -1,4 +1,4 @@
-"""Conversations as plain text, for models without a chat template, such as tiny ones."""
+"""Conversations as plain text, for models without a chat template, such as tiny models."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class PlainDialogue:
     Args:
         tokenizer: Any tokenizer.
         tools: The tools that the policy may call.
-        describe: Whether the opening describes the tools; models trained from scratch learn to call tools without a
+        describe: Whether the opening describes the tools. Models that are trained from scratch learn to call tools without a
             description.
         frame: The text around the result of a tool, with `{}` in place of the result.
 
@@ -104,7 +104,10 @@ def _find(only: tuple[str, str] | None, text: str) -> Iterator[Callable[[], Tool
 
 
 def _only_argument(tools: Sequence[ToolSchema]) -> tuple[str, str] | None:
-    """The names of the only tool and of its only argument, a text; None if there is any other tool or argument."""
+    """The names of the only tool and of its only argument, if this is a text.
+
+    None for more tools, more arguments or another type.
+    """
     if len(tools) != 1:
         return None
     function = tools[0]["function"]

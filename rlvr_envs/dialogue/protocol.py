@@ -1,4 +1,4 @@
-"""A conversation as messages of a server's protocol: with calls and results in separate fields, or as text alone."""
+"""Turn a conversation into messages of a server's protocol, with calls and results in separate fields, or as text alone."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verifiers import AssistantMessage, MadeCall, Message, ToolMessage
 
 @dataclass(frozen=True, slots=True)
 class MessageTurn(Turn):
-    """A turn received as text and calls; its tokens are of the environment's own tokenizer."""
+    """A turn received as text and calls. The environment's own tokenizer makes its tokens."""
 
     made: tuple[MadeCall, ...] = ()
     """The calls that are not part of the text, including calls that could not be read."""
@@ -31,18 +31,18 @@ class MessageTurn(Turn):
 
 
 def as_text(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """A conversation as messages of text alone; thoughts are left out."""
+    """Turn a conversation into messages of text alone; thoughts are left out."""
     return tuple(without_tool_role([item if isinstance(item, Message) else _said(item) for item in view]))
 
 
 def _said(turn: Turn, calls: tuple[MadeCall, ...] = ()) -> Message:
-    """A turn as the policy wrote it, with the stop string."""
+    """The message of a turn as the policy wrote it, including the stop string."""
     text = turn.text + (turn.stopped_by if isinstance(turn, MessageTurn) else "")
     return AssistantMessage("assistant", text, calls) if calls else Message("assistant", text)
 
 
 def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """A conversation as messages: each turn has its calls, each result has the id of its call, and thoughts are left out.
+    """Turn a conversation into messages, with its calls in each turn and the call's id in each result; thoughts are left out.
 
     A call without a result is left out, and a result without a call becomes a message of the user, since servers refuse both.
     """
@@ -50,7 +50,7 @@ def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
     for turn, said in _answered(view):
         calls = turn.made if isinstance(turn, MessageTurn) else ()
         by_id = {call.id: call for call in calls}
-        # Errors of calls that can't be read follow the results of the other calls, in the same order.
+        # Error messages for unreadable calls come after the results of the other calls, in the order of the calls.
         named = {message.call_id for message in said if isinstance(message, ToolMessage)}
         unnamed = iter([call for call in calls if call.id not in named])
         answered: list[MadeCall] = []
@@ -72,7 +72,10 @@ def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
 
 
 def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, list[Message]]]:
-    """The turns of a conversation, each with the messages after it; the first messages come with None."""
+    """The turns of a conversation, each with the messages after the turn.
+
+    None instead of a turn goes with the first messages.
+    """
     turn: Turn | None = None
     said: list[Message] = []
     for item in view:
@@ -86,7 +89,7 @@ def _answered(view: Sequence[Message | Turn]) -> Iterator[tuple[Turn | None, lis
 
 
 def with_ids(calls: Sequence[MadeCall], turn: int) -> tuple[MadeCall, ...]:
-    """Give each call an id: the server's own, or one made from the numbers of the turn and the call."""
+    """Give each call an id: the server's own id, or an id made from the numbers of the turn and the call."""
     seen: set[str] = set()
     numbered: list[MadeCall] = []
     for number, call in enumerate(calls):

@@ -1,8 +1,8 @@
-"""Conversations in a model's own chat template, whichever it is.
+"""Conversations in a model's own chat template.
 
 The template is rendered with placeholders for the messages of people and tools. The text between placeholders belongs to the
 template and may hold special tokens; the messages that replace the placeholders are plain text. After a turn of the policy
-comes the text that the template writes after a turn of the assistant, so that no code here depends on any model's marks.
+comes the text that the template writes after a turn of the assistant. So this code depends on no model's special tokens.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ _CALL_ID = "000000000"
 """Placeholder for the id of a call; Mistral's templates require nine letters or digits."""
 
 Piece = tuple[str, bool]
-"""A text, and whether it is the template's own text."""
+"""A text; True if it is the template's own text, False if it is a message's."""
 
 
 class TemplateDialogue:
     """A Hugging Face tokenizer's chat template.
 
-    The tokens equal those that the template gives for the whole conversation, unless the template changes earlier turns, such
-    as by dropping thoughts: sampled tokens are never changed. If a message of people or tools contains the text of a special
-    token, this is encoded as ordinary text.
+    The tokens equal the template's own tokens for the whole conversation, unless the template changes earlier turns, such as by
+    dropping thoughts. Sampled tokens never change. The text of a special token in a message of people or tools is encoded as
+    ordinary text.
 
     Args:
         tokenizer: A tokenizer with a chat template.
         tools: The tools that the template lists.
-        call_format: The format of the model's tool calls; None for the format that reads the template's own calls.
+        call_format: The format of the model's tool calls; None for the format of the template's own calls.
         options: Further variables of the template, such as `{"enable_thinking": False}`.
 
     Raises:
@@ -91,7 +91,7 @@ class TemplateDialogue:
         """Read the calls from the tokens, with special tokens written out."""
         return self._format.parse(spell(self.tokenizer, tokens))
 
-    # The format of the model's calls and turns, found by rendering its template
+    # Find the format of the model's calls and turns by rendering its template
 
     def _chosen_format(self, given: CallFormat | None) -> CallFormat:
         name = str(self._tools[0]["function"]["name"])
@@ -115,14 +115,14 @@ class TemplateDialogue:
         return () if token is None or token in self.tokenizer.stop_tokens else (token,)
 
     def _turn_end(self, after: str) -> str | None:
-        """The special token that ends a turn, found in the template's text after the turn's placeholder."""
+        """The special token that ends a turn, from the template's text after the turn's placeholder."""
         special = self.tokenizer.special_tokens
         marks = special_tokens_in(_PLACE.split(after, maxsplit=1)[0], special)
         stops = [mark for mark in marks if special[mark] in self.tokenizer.stop_tokens]
         return next(iter(stops or marks), None)
 
     def _after_turn(self, messages: Sequence[Message]) -> str:
-        """The template's text after a turn of the assistant, with placeholders for the messages that answer the turn."""
+        """The template's text after a turn of the assistant, with placeholders for the messages that follow."""
         said = [_chat_message(message, at) for at, message in enumerate(messages)]
         results = [message for message in messages if isinstance(message, ToolMessage)]
         turn = _calling([message.name for message in results], [message.call_id for message in results])
@@ -137,7 +137,7 @@ class TemplateDialogue:
     def _render(self, chat: list[dict[str, Any]], *, reply: bool = True) -> str:
         try:
             return self._applied(chat, reply)
-        except TypeError:  # DeepSeek's templates expect the arguments of a call as text
+        except TypeError:  # DeepSeek's templates expect a call's arguments as text
             return self._applied([_with_arguments_as_text(message) for message in chat], reply)
 
     def _applied(self, chat: list[dict[str, Any]], reply: bool) -> str:

@@ -1,4 +1,4 @@
-"""From a task to an environment: `TaskSpec`, the streams that `build` makes from it, and `TaskEnv`, which wraps them.
+"""From a task to an environment: `build` makes streams from a `TaskSpec`, and a `TaskEnv` wraps the streams.
 
 The registered ids are in `rlvr_envs.tasks`.
 """

@@ -67,17 +67,17 @@ class Settings:
     tokenizer: object = None
     """The tokenizer: `"byte"`, `"char"` (generated data), a Hugging Face name or folder, a GGUF file, or a tokenizer object."""
     max_new_tokens: int | None = None
-    """Maximum number of tokens that the policy may produce in an episode; by default the environment id's own number, and at
-    least 128 with tools."""
+    """Maximum number of tokens that the policy may produce in an episode. The default is the environment id's own number; with
+    tools, it is at least 128."""
     max_prompt_tokens: int | None = None
     """Maximum number of tokens of a prompt; by default, just enough for every problem of the data set."""
     stop: str | int | Sequence[str | int] | None = None
-    """One or several stop strings or tokens in addition to the end tokens; by default the prompt's own stops, or none if the
-    tokenizer's chat template renders the prompt."""
+    """One or several stop strings or tokens in addition to the end tokens. The default is the prompt's own stops, or no stops
+    if the tokenizer's chat template renders the prompt."""
     prompt: str | Prompt | None = None
-    """The prompt: name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. `"auto"` is a chat
-    prompt for a tokenizer with a chat template, else the default prompt of the environment's id; `"auto_chat"` is this chat
-    prompt for any tokenizer."""
+    """The prompt: name of a preset, a template with `{problem}`, or a `Prompt` or its `module:attribute`. With `"auto"`, a
+    tokenizer with a chat template gets a chat prompt, and any other tokenizer gets the default prompt of the environment's id.
+    With `"auto_chat"`, every tokenizer gets this chat prompt."""
     system: str | None = None
     """System message of a chat prompt; by default the prompt's own system message, if it has one."""
     verifier: VerifierArgument | None = None
@@ -87,32 +87,32 @@ class Settings:
     verification_workers: int = 16
     """Number of threads for deferred verdicts; the verifier must allow this number of concurrent calls."""
     restrict_actions: bool = False
-    """Whether only tokens made of characters that answers use are legal; for data sets that define these characters."""
+    """Whether to allow only tokens made of the characters in answers. The data set must define these characters."""
     legal_actions: LegalActions | None = None
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
     interaction: Interaction | str | None = None
     """The other side of an episode of several turns: a function of the turns and the problem, or its `module:attribute`. If
-    there are tools, it answers only the turns without calls."""
+    there are tools, the interaction answers only the turns without calls."""
     tools: str | Sequence[ToolArgument] | None = None
     """The tools that the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for no
     tools."""
     dialogue: DialogueArgument = "auto"
-    """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if it has none."""
+    """How turns and replies become tokens; `"auto"` is the tokenizer's chat template, or plain text if there is no template."""
     describe_tools: DescribeTools = "auto"
-    """How the prompt describes tools: `"template"`, by the chat template's own list; `"text"`, in words; `"none"`, not at all;
-    or `"auto"`, by the template if it can list tools, otherwise in words, except that a text prompt for a tokenizer without a
-    template gets no description."""
+    """How the prompt describes tools: `"template"`, in the chat template's own list; `"text"`, in words; `"none"`, not at all.
+    `"auto"` uses the template if it can list tools, and otherwise words; but a text prompt for a tokenizer without a template
+    gets no description."""
     max_turns: int | None = None
-    """Maximum number of the policy's turns, at least 2 with tools; by default, as many as `max_new_tokens` allows."""
+    """Maximum number of the policy's turns, at least 2 with tools. By default, only `max_new_tokens` limits the turns."""
     max_inserted_tokens: int | None = None
-    """Maximum number of tokens that the environment may append over a whole episode. The default is 1024 with tools or an
-    interaction, 4096 if the tokens are the bytes of a chat, and otherwise 0."""
+    """Maximum number of tokens that the environment may append over a whole episode. The default with tools or an interaction
+    is 1024, or 4096 if the tokens are the bytes of a chat; otherwise it is 0."""
     max_context_tokens: int | None = None
-    """Maximum number of tokens that the policy sees at once; by default, as many as an episode may have."""
+    """Maximum number of tokens that the policy sees at once; by default, the maximum length of an episode."""
     summarize_after: int | None = None
-    """Number of tokens in view above which the policy is asked for a summary, and continues with the problem and the summary
-    alone."""
+    """Number of tokens in view above which the policy must write a summary. The policy then continues with the problem and the
+    summary alone."""
     drop_results_after: int | None = None
     """Number of tokens in view above which the results of earlier tool calls are dropped from the dialogue."""
 
@@ -127,7 +127,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
         The streams, and the manifest: names and checksums of everything that determines an episode, as plain data.
 
     Raises:
-        UnknownArgumentError: If an argument is unknown; also a `TypeError`.
+        UnknownArgumentError: If an argument is unknown; this error is also a `TypeError`.
         UnknownNameError: If a split is unknown.
         InvalidArgumentError: If an argument does not fit.
         MissingDataError: If the data set is neither local nor on the hub.
@@ -142,7 +142,7 @@ def build(task: TaskSpec, num_streams: int, options: Mapping[str, Any]) -> tuple
     room = own.pop("max_inserted_tokens", 0)
     enough = room(own["max_new_tokens"]) if callable(room) else room
     turns = _turn_rules(settings, own.pop("interaction", None), enough, tokenizer, renderer)
-    if isinstance(turns.dialogue, PlainDialogue):  # here the prompt is encoded as in an episode of one turn
+    if isinstance(turns.dialogue, PlainDialogue):  # the prompt is encoded as in an episode of one turn
         renderer = dataclasses.replace(renderer, tools=turns.dialogue.description)
     chat = _is_chat(dataset, renderer, turns)
     stops = _stops(settings.stop) if settings.stop is not None else () if chat else prompt.stop
@@ -204,8 +204,7 @@ def read_options(task: TaskSpec, options: Mapping[str, Any]) -> tuple[Settings, 
 def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
     """Whether the tokenizer's chat template renders the prompts, judged by the first problem.
 
-    The stop strings of a prompt are meant for plain text; in a chat, whose answers end with a token, they may be part of an
-    answer.
+    A prompt's stop strings are for plain text. In a chat, answers end with a token, and a stop string may be part of an answer.
     """
     if renderer.tokenizer.chat_template is None or not len(dataset):
         return False
@@ -213,7 +212,7 @@ def _is_chat(dataset: Dataset, renderer: PromptRenderer, turns: _Turns) -> bool:
 
 
 def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
-    """Refuse limits under which tools can't be called or dialogues are never shortened."""
+    """Check that the limits allow calls of tools and shortened dialogues."""
     if turns.tools:
         check_calls(streams.rules, turns.tools)
     if isinstance(turns.interaction, Summarize) and turns.interaction is not turns.answers:
@@ -223,7 +222,7 @@ def _check_turns(streams: TokenStreams, turns: _Turns) -> None:
 
 
 def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_template: bool) -> Prompt:
-    """The prompt of an environment.
+    """Choose the prompt of an environment.
 
     Raises:
         InvalidArgumentError: If there is a system message, but the prompt is not a chat.
@@ -245,11 +244,11 @@ def choose_prompt(task: TaskSpec, dataset: Dataset, settings: Settings, *, has_t
 def chosen_verifier(
     task: TaskSpec, settings: Settings, dataset: Dataset, prompt: Prompt
 ) -> tuple[VerifierArgument, Verifier]:
-    """The verifier of an environment, with its specification.
+    """Choose the verifier of an environment; return its specification and the verifier.
 
     Raises:
-        InvalidArgumentError: If a verifier or a prompt is given, and the verifier can't use the references of the problems, or
-            can't read an answer in the form that the prompt asks for.
+        InvalidArgumentError: If the given or default verifier can't use the problems' references, or can't read an answer in
+            the form that the prompt asks for. This is checked if a verifier or a prompt is given.
         MissingDependencyError: If tests of programs need a language that is not installed.
     """
     default = task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
@@ -267,7 +266,7 @@ def chosen_verifier(
 def _task_rules(
     task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
 ) -> dict[str, Any]:
-    """The rules with the id's own defaults; each default is replaced if its setting is given."""
+    """The rules of the id, in which given settings replace the id's defaults."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
@@ -277,7 +276,10 @@ def _task_rules(
 
 
 def fewest_new_tokens(task: TaskSpec, settings: Settings, prompt: Prompt) -> int:
-    """The number of tokens that the policy may produce; a lower bound if the id's own number depends on the tokenizer."""
+    """The number of tokens that the policy may produce.
+
+    If the id's own number depends on the tokenizer, this is a lower bound.
+    """
     return _budget(task, settings, prompt, task.max_new_tokens if task.rules is None else 0)
 
 
@@ -291,23 +293,26 @@ def _budget(task: TaskSpec, settings: Settings, prompt: Prompt, default: int) ->
 
 @dataclass(frozen=True)
 class _Turns:
-    """The settings of episodes of several turns; empty for episodes of one turn."""
+    """The settings of episodes of several turns; all fields are empty for episodes of one turn."""
 
     tools: Sequence[Tool] = ()
     interaction: Interaction | None = None
     answers: Interaction | None = None
-    """The interaction without the wrapper that shortens its dialogues."""
+    """The interaction without the wrapper that shortens dialogues."""
     dialogue: Dialogue | None = None
     opening: Callable[[Problem], tuple[Message, ...]] | None = None
     max_inserted_tokens: int = 0
     request_tokens: int = 0
-    """Number of tokens of the shortest answer that requests a summary; 0 if summaries are never requested."""
+    """Length in tokens of the shortest answer that requests a summary; 0 if summaries are never requested."""
 
 
 def _turn_rules(
     settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
 ) -> _Turns:
-    """The rules of several turns, from the settings and the id's interaction; as plain text, its replies need `room` tokens."""
+    """The rules of several turns, from the settings and the id's interaction.
+
+    In plain text, that interaction's replies need `room` tokens.
+    """
     check_dialogue_name(settings.dialogue)
     tools = [] if settings.tools is None else get_tools(settings.tools)
     if settings.tools is not None and not tools:
@@ -341,8 +346,8 @@ def _turn_rules(
         kept_short,
         answers,
         dialogue,
-        # Plain text needs no opening, and a text prompt begins as in an episode of one turn. The content of a chat's first
-        # message must not become a special token either: the text of a game may contain one.
+        # Plain text needs no opening, and a text prompt begins as in an episode of one turn. The first message of a chat needs
+        # one, since the text of a game may contain a special token's text, which must stay ordinary text.
         renderer.messages if not plain and (tools or isinstance(renderer.prompt, ChatPrompt)) else None,
         enough if settings.max_inserted_tokens is None else settings.max_inserted_tokens,
         _request_tokens(kept_short, dialogue, tools if interaction is None else ()) if settings.summarize_after else 0,
@@ -351,18 +356,18 @@ def _turn_rules(
 
 _INSERTED_TOKENS = 1024
 _INSERTED_BYTES = 4 * _INSERTED_TOKENS
-"""The same number in bytes, in which a chat with a server is counted; a model's token is about four bytes."""
+"""The number for a chat with a server, which is counted in bytes; a model's token is about four bytes."""
 
 
 def _described(settings: Settings, tokenizer: Tokenizer, renderer: PromptRenderer) -> DescribeTools:
-    """How tools are described; without a template, a chat prompt still describes them, but a text prompt does not."""
+    """How tools are described. Without a template, a chat prompt still describes tools, but a text prompt does not."""
     bare_chat = tokenizer.chat_template is None and isinstance(renderer.prompt, ChatPrompt)
     asked = settings.describe_tools
     return "text" if asked == "auto" and bare_chat and isinstance(settings.dialogue, str) else asked
 
 
 def _named_interaction(path: str) -> Interaction:
-    """The interaction that `module:attribute` names; a class is instantiated without arguments.
+    """Import the interaction that `module:attribute` names. If it is a class, make an instance without arguments.
 
     Raises:
         InvalidArgumentError: If a class needs arguments.
@@ -382,7 +387,7 @@ def _named_interaction(path: str) -> Interaction:
 def _kept_short(
     settings: Settings, answers: Interaction, dialogue: Dialogue, renderer: PromptRenderer, tools: Sequence[Tool]
 ) -> Interaction:
-    """Wrap an interaction so that its dialogues are kept short, if the settings require it.
+    """Wrap an interaction so that dialogues stay short, if the settings require this.
 
     Raises:
         InvalidArgumentError: If the settings exclude each other, or the dialogue's format can't shorten dialogues.
@@ -398,7 +403,7 @@ def _kept_short(
             "role 'tool' can be wrapped in rlvr_envs.contexts.DropResults"
         )
     _check_below_context("drop_results_after" if summarize is None else "summarize_after", settings)
-    # The question that a summary follows is already in words, so the renderer must not put it in words again.
+    # The question before a summary is already in words, so the renderer must not put the question in words again.
     render = renderer if summarize is None else dataclasses.replace(renderer, question=None)
     opening = render.messages
     if isinstance(dialogue, PlainDialogue):
@@ -412,21 +417,24 @@ def _kept_short(
         assert drop is not None
         return DropResults(answers, drop, opening=opening)
     interaction = Summarize(answers, summarize, opening=opening, asked=renderer.asked)
-    if tools:  # some chat templates refuse a user's message after a tool's, which raises here
+    if tools:  # raises if the chat template refuses a user's message after a tool's
         said = (ToolMessage("tool", "x", tools[0].name), Message("user", interaction.request))
         dialogue.bridge(said, turn_end(renderer.tokenizer))
     return interaction
 
 
 def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool]) -> int:
-    """The number of tokens of the shortest answer that requests a summary; it begins with a result if only tools answer."""
+    """Length in tokens of the shortest answer that requests a summary.
+
+    If only tools answer, the answer begins with a result.
+    """
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)
     return len(dialogue.bridge(said, turn_end(dialogue.tokenizer)))
 
 
 def _check_below_context(name: str, settings: Settings) -> None:
-    """Refuse a length at which dialogues are shortened if this length is not positive or can't be reached."""
+    """Check that the length at which dialogues are shortened is positive and can be reached."""
     limit, most = getattr(settings, name), settings.max_context_tokens
     if type(limit) is not int or limit < 1:
         raise InvalidArgumentError(f"{name} must be a whole number of at least 1, got {limit!r}")
@@ -441,43 +449,42 @@ def _stops(stop: str | int | Sequence[str | int]) -> tuple[str | int, ...]:
 
 
 _CUT = "Zq7cut7qZ"
-"""Marks the beginning of a part until the chat template is filled in; it consists of letters and digits, which templates
-keep."""
+"""Marks the beginning of a part until the chat template is filled in. Templates keep its letters and digits."""
 
 
 @dataclass(frozen=True)
 class PromptRenderer:
-    """Renders a prompt in a tokenizer's chat template; the `render_prompt` of environments with an id."""
+    """Renders a prompt in a tokenizer's chat template. Environments with an id use it as `Rules.render_prompt`."""
 
     prompt: Prompt
     tokenizer: Tokenizer
     question: Callable[[Problem], Problem] | None = None
-    """Puts the question of a problem in the words of a chat; None if the question is already in words. See `question_in`."""
+    """Puts a problem's question in the words of a chat; None if the question is already in words. See `question_in`."""
     tools: ToolDescription | None = None
-    """The description of tools that the text also contains; None if it contains none."""
+    """The description of tools that the text contains; None for a text without one."""
 
     def __call__(self, problem: Problem) -> str:
         """Render the text that the policy continues."""
         return self._rendered(problem, [])
 
     def asked(self, problem: Problem) -> Problem:
-        """The problem with the question that the prompt asks; see `question`."""
+        """Return the problem with the question that the prompt asks; see the attribute `question`."""
         return problem if self.question is None else self.question(problem)
 
     def answered(self, problem: Problem, gold: str) -> str:
-        """A gold completion in the form that the prompt asks for, with the marks of that form around a bare answer."""
+        """Put a gold completion in the form that the prompt asks for; a bare answer gets the marks of this form."""
         is_bare = asked_form(self.prompt) is not None and gold == gold_answer(problem)
         return written_answer(self.prompt, gold) if is_bare else gold
 
     def parts(self, problem: Problem) -> list[str]:
-        """The rendered text in parts, which are encoded one by one.
+        """Render the text in parts, which are encoded one by one.
 
         The content of chat messages is plain text, even if it spells a special token: a new part begins after the first
-        character of such a token. Special tokens of the chat template or of a text prompt lie within a part.
+        character of such a token. Special tokens of the chat template or of a text prompt stay within one part.
 
         Raises:
-            DataError: If a message spells a special token of one character, which can't be distinguished from its text, or the
-                text holds half of a surrogate pair.
+            DataError: If a message contains the text of a special token of one character, which can't be split, or the text
+                contains half of a surrogate pair.
         """
         marks, chats = self.tokenizer.special_tokens, list[tuple[Message, ...]]()
         text = self._rendered(problem, chats)
@@ -498,7 +505,7 @@ class PromptRenderer:
         return self._rendered(problem, chats, lambda content: cut.join(split_marks(content, spelled))).split(cut)
 
     def is_chat(self, problem: Problem) -> bool:
-        """Whether the prompt is a chat; the tokenizer's chat template, if it has one, renders a chat."""
+        """Whether the prompt is a chat. A chat is rendered by the tokenizer's chat template, if there is one."""
         chats: list[tuple[Message, ...]] = []
         self._rendered(problem, chats)
         return bool(chats)
@@ -506,7 +513,7 @@ class PromptRenderer:
     def _rendered(
         self, problem: Problem, chats: list[tuple[Message, ...]], change: Callable[[str], str] | None = None
     ) -> str:
-        """Render the text, with the messages' content changed by `change`, and append the text's chats to `chats`."""
+        """Render the text, with `change` applied to the content of messages, and append the rendered chats to `chats`."""
         problem = self.asked(problem)
         template = self.tokenizer.chat_template
 
@@ -525,7 +532,7 @@ class PromptRenderer:
         return f"{self.tools.text if change is None else change(self.tools.text)}\n\n{text}"
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
-        """The chat before any template is applied; a text prompt is one user message.
+        """Return the chat before any template is applied. A text prompt becomes one message of the user.
 
         Raises:
             DataError: If a message holds half of a surrogate pair.
@@ -552,7 +559,7 @@ OWN_VERIFIER = "environment"
 
 
 def _with_own_gold(spec: VerifierArgument, default: tuple[str, Mapping[str, object]]) -> VerifierArgument:
-    """Replace `gold="environment"` of `with_gold` by the environment's own verifier; any other verifier stays unchanged."""
+    """In `with_gold`, replace `gold="environment"` by the environment's own verifier. Any other verifier stays unchanged."""
     if not isinstance(spec, tuple) or spec[0] != "with_gold" or dict(spec[1]).get("gold") != OWN_VERIFIER:
         return spec
     return "with_gold", {**spec[1], "gold": default}
@@ -576,7 +583,7 @@ def _is_named(arguments: object) -> bool:
 
 
 def _answer_characters(dataset: Dataset, rules: Rules) -> FixedActions:
-    """Allow the tokens made of characters that answers use, and the stop tokens."""
+    """Allow the stop tokens, and the tokens made of the characters in answers."""
     alphabet = getattr(dataset, "answer_alphabet", None)
     if alphabet is None:
         raise InvalidArgumentError(
@@ -629,7 +636,7 @@ def _turns_manifest(rules: Rules, turns: _Turns, settings: Settings) -> dict[str
 
 
 def _description_record(dialogue: object) -> dict[str, Any]:
-    """How tools are described to the model, with the text of the description if there is one."""
+    """Record how tools are described to the model, with the text of the description if there is one."""
     if isinstance(dialogue, DescribedDialogue | PlainDialogue):
         said = dialogue.description
         return {"describe_tools": "none"} if said is None else {"describe_tools": "text", "description": said.text}
@@ -637,7 +644,7 @@ def _description_record(dialogue: object) -> dict[str, Any]:
 
 
 def _tool_record(tool: Tool) -> dict[str, Any]:
-    """A tool's description for the policy, with the tool's fingerprint if it has one, as a search tool has."""
+    """A tool's description for the policy, with the tool's fingerprint if there is one, as for a search tool."""
     own = getattr(tool, "fingerprint", None)
     return tool_schema(tool) if own is None else {**tool_schema(tool), "fingerprint": str(own)}
 
@@ -649,7 +656,7 @@ def _verifier_identity(verifier: VerifierArgument) -> object:
 
 
 def _identity(value: object) -> str:
-    """A description of a value that is the same in every process: a checksum, the text of a dataclass, or a qualified name."""
+    """Describe a value in the same way in every process: by a checksum, the text of a dataclass, or a qualified name."""
     if hasattr(value, "fingerprint"):
         return str(value.fingerprint)
     if isinstance(value, str):
@@ -667,18 +674,18 @@ _longest: weakref.WeakKeyDictionary[Dataset, dict[tuple[str, str], int]] = weakr
 
 
 def longest_prompt(dataset: Dataset, render: PromptRenderer, turns: _Turns) -> int:
-    """The number of tokens into which the prompt of every problem fits.
+    """The number of tokens that is enough for the prompt of every problem.
 
     The number is exact for a finite data set, which is encoded once for each tokenizer and prompt. For a data set with
-    `max_prompt_bytes`, such as a procedural one, it is an upper bound: the bytes of the longest prompt, since no token is
-    shorter than a byte, plus the tokens that the tokenizer puts before a text.
+    `max_prompt_bytes`, such as a procedural data set, the number is an upper bound: the bytes of the longest prompt, since no
+    token is shorter than a byte, plus the tokens that the tokenizer puts before a text.
     """
     if turns.opening is not None and turns.dialogue is not None:
         return _longest_opening(dataset, turns.dialogue, turns.opening, longest_problem(dataset, render.question))
     tokenizer = render.tokenizer
     if (longest := longest_problem(dataset, render.question)) is not None:
         return _start_tokens(dataset, tokenizer) + len(utf8(render(longest), "the prompt"))
-    # Results are remembered only for data sets with a fingerprint; any other data set may change.
+    # Results are cached only for data sets with a fingerprint, since any other data set may change.
     known = _longest.setdefault(dataset, {}) if hasattr(dataset, "fingerprint") else {}
     said = ("" if render.question is None else " in words") + ("" if render.tools is None else render.tools.text)
     key = (tokenizer.fingerprint, render.prompt.fingerprint + said)
@@ -694,7 +701,7 @@ def _start_tokens(dataset: Dataset, tokenizer: Tokenizer) -> int:
     alphabet = getattr(dataset, "alphabet", None)
     if alphabet is not None:
         return max(len(tokenizer.encode(character, start=True)) - 1 for character in alphabet)
-    return len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
+    return len(tokenizer.encode("", start=True)) + 1  # some tokenizers add a space
 
 
 def _longest_opening(
@@ -703,22 +710,22 @@ def _longest_opening(
     opening: Callable[[Problem], tuple[Message, ...]],
     longest: Problem | None,
 ) -> int:
-    """As `longest_prompt`, for prompts that a dialogue encodes."""
+    """The same as `longest_prompt`, for prompts that a dialogue encodes."""
     if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])
-        # Tokens of the frame may be split if text follows or precedes them.
+        # Tokens of the frame may be split if text comes directly before or after.
         return len(frame) + sum(len(message.content.encode()) + 2 for message in messages)
     return max(len(dialogue.open(opening(dataset[index]))) for index in range(len(dataset)))
 
 
 def _most_tokens(tokenizer: Tokenizer, texts: Sequence[list[str]]) -> int:
-    """The largest number of tokens of any of the texts, each given in parts.
+    """The number of tokens of the longest text; each text is given in parts.
 
-    Long texts are encoded first. An ASCII text with fewer characters than the largest number so far need not be encoded, since
-    no token is shorter than a byte and normalisers lengthen only other characters.
+    Long texts are encoded first. An ASCII text with fewer characters than the largest number so far need not be encoded: no
+    token is shorter than a byte, and normalisers never lengthen ASCII text.
     """
-    opening = len(tokenizer.encode("", start=True)) + 1  # some put a space before the text
+    opening = len(tokenizer.encode("", start=True)) + 1  # some tokenizers add a space
     most = 0
     for parts in sorted(texts, key=_length, reverse=True):
         if opening + _length(parts) > most or not all(part.isascii() for part in parts):

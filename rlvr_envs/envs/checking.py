@@ -1,4 +1,4 @@
-"""Checks of an environment's arguments without `transformers`, and without verifiers that may load a model."""
+"""Check an environment's arguments without `transformers`, and without verifiers that may load a model."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class CheckedTask(NamedTuple):
     """Facts about an environment that are known before it is built."""
 
     tokens: int
-    """The number of tokens that an episode may have, including the prompt; a lower bound if `transformers` has to load the
-    tokenizer."""
+    """The number of tokens that an episode may have, including the prompt. If only `transformers` can load the tokenizer, this
+    is a lower bound."""
     problems: int
     """The number of problems."""
 
@@ -69,9 +69,9 @@ def _unjudged(completion: str, problem: Problem) -> bool:
 
 
 def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Path) -> CheckedTask:
-    """Check the arguments that need no tokenizer, and count tokens as far as possible without the tokenizer's chat template.
+    """Check the arguments that need no tokenizer, and count tokens as far as possible without a chat template.
 
-    An error is raised only if every prompt that the tokenizer may select leads to an error.
+    An error is raised only if every prompt that may be selected leads to an error.
     """
     settings, dataset = read_options(task, options)
     counted, errors = [], []
@@ -88,9 +88,9 @@ def _without_tokenizer(task: TaskSpec, options: Mapping[str, Any], tokenizer: Pa
 
 
 def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Prompt]:
-    """The prompts that the settings may select; `"auto"` selects another prompt for a tokenizer without a chat template.
+    """The prompts that the settings may select. `"auto"` selects another prompt for a tokenizer without a chat template.
 
-    With a system message there is no such prompt, since it would be text.
+    With a system message, this other prompt is impossible, since it is text and not a chat.
     """
     prompts = [choose_prompt(task, dataset, settings, has_template=True)]
     if settings.system is None and (other := choose_prompt(task, dataset, settings, has_template=False)) not in prompts:
@@ -99,7 +99,7 @@ def _prompts(task: TaskSpec, dataset: Dataset, settings: Settings) -> list[Promp
 
 
 def _fewest_tokens(task: TaskSpec, dataset: Dataset, settings: Settings, prompt: Prompt, tokenizer: Path) -> int:
-    """The number of tokens that an episode may have, without those that a chat template or the id's own rules add."""
+    """The number of tokens that an episode may have, without tokens that a chat template or the id's own rules add."""
     longest = settings.max_prompt_tokens
     if longest is None:
         longest = _fewest_prompt_tokens(dataset, prompt, tokenizer)

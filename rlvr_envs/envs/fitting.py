@@ -1,4 +1,4 @@
-"""Checks, before anything is sampled, that the verifier that the user named can use the references of a data set."""
+"""Check, before anything is sampled, that the user's verifier can use the references of a data set."""
 
 from __future__ import annotations
 
@@ -29,23 +29,23 @@ _TRIED = frozenset({"choice", "countdown", "exact", "ifeval", "json_schema", "ma
 """Verifiers that read the reference before the completion and judge an empty completion at no cost, without a model or
 server."""
 _JUDGED_BY_TEXT = frozenset({"choice", "countdown", "exact", "math", "numeric"})
-"""Verifiers of answers in text; a gold answer can be written in the form that a prompt asks for, and then be judged."""
+"""Verifiers of answers in text. For these, a gold answer can be written in the form that a prompt asks for, and judged."""
 _OF_ONE_KIND = ("choice", "unit_tests", "sql")
-"""Verifiers whose prompts fit no other verifier, since they ask for a letter, a program or a query."""
+"""Verifiers whose prompts fit no other verifier, since these prompts ask for a letter, a program or a query."""
 _PROBLEMS = 8
-"""Number of problems that are tried, since one problem's unreadable reference says nothing about the other problems."""
+"""Number of problems to try; one problem is not enough, since its reference may be the only unreadable one."""
 _MAX_LENGTH = 300
-"""Maximum number of characters shown of a reason."""
+"""Maximum number of characters of a reason in a message."""
 
 
 def check_references(spec: object, verifier: Verifier, default: str, dataset: Dataset) -> None:
-    """Refuse a verifier that can't use the reference of any of the first problems, or a function whose parameters were misread.
+    """Check that a verifier can use a reference of the first problems, and that a function's parameters were read correctly.
 
     Raises:
-        InvalidArgumentError: If the verifier can't use a reference. Verifiers that are costly to call, or not of this package,
-            are not tried.
-        VerifierContractError: If a function whose parameters' names decide how it is called scores no gold completion above an
-            empty completion.
+        InvalidArgumentError: If the verifier can use none of these references. Verifiers that are costly to call, or come from
+            outside this package, are not tried.
+        VerifierContractError: If the parameters' names decide how a function is called, and the function scores no gold
+            completion above an empty completion.
     """
     check_reading(verifier, dataset)
     name = _name_of(spec)
@@ -53,7 +53,7 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
     if name not in _TRIED or not count:
         return
     reason = _objection(name, verifier, [dataset[index] for index in range(count)])
-    if name == "json_schema":  # it works in a process, which the first episode starts again
+    if name == "json_schema":  # end its process, which the first episode starts again
         verifier.close()  # type: ignore[attr-defined] # a JSONSchemaVerifier
     if reason is None:
         return
@@ -63,7 +63,7 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
 
 
 def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
-    """Refuse tests of programs if they need a language, or pytest, that is not installed.
+    """Check that the languages that the programs' tests need are installed, and pytest if the tests need it.
 
     Raises:
         MissingDependencyError: If such a language, or pytest, is missing; the message says what to install.
@@ -73,7 +73,7 @@ def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
 
 
 def reads_references(spec: object) -> bool:
-    """Whether the verifier that the user named can be tried on references at no cost."""
+    """Whether trying the user's verifier on references costs nothing."""
     return _name_of(spec) in _TRIED
 
 
@@ -84,11 +84,11 @@ def check_pair(
     dataset: Dataset,
     others: Sequence[tuple[str, Mapping[str, object]]] = (),
 ) -> None:
-    """Refuse a verifier that can't read answers in the form that the prompt asks for.
+    """Check that a verifier can read answers in the form that the prompt asks for.
 
     Raises:
-        InvalidArgumentError: If the prompt asks for a form that another verifier reads, or none of the first problems' gold
-            answers is correct in the form that the prompt asks for.
+        InvalidArgumentError: If the prompt asks for a form that another verifier reads, or if the verifier accepts none of the
+            first problems' gold answers in this form.
     """
     name = _name_of(spec)
     kind = next((kind for kind in _OF_ONE_KIND if CHAT_PROMPTS[kind] == prompt.name), name)
@@ -118,10 +118,10 @@ def check_pair(
 
 
 def check_spelling(rules: Rules, prompt: Prompt) -> None:
-    """Refuse a prompt that asks for marks around the answer that the legal tokens can't spell.
+    """Check that the legal tokens can spell the marks that the prompt asks for around the answer.
 
     Raises:
-        InvalidArgumentError: If the same tokens are always legal, and some byte of the marks is in none of them.
+        InvalidArgumentError: If the same tokens are always legal, and the marks contain a byte that no legal token contains.
     """
     if not isinstance(rules.legal_actions, FixedActions):
         return
@@ -146,14 +146,17 @@ def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem:
     """Why a gold answer is not correct in the form that a prompt asks for; None if it is correct."""
     completion = written_answer(prompt, gold)
     verdict = verify_batch(verifier, [completion], [problem])[0]
-    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error says nothing about the form
+    if verdict.outcome in (Outcome.CORRECT, Outcome.VERIFIER_ERROR):  # an error does not depend on the form
         return None
     reason = verdict.detail.get("reason")
     return f"{completion!r}, is {verdict.outcome.value}{f' ({reason})' if reason else ''}"
 
 
 def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
-    """Why a gold program is not found in the form that a prompt asks for; None if it is found. Nothing is run."""
+    """Why the verifier finds no program in a gold program of the form that a prompt asks for; None if it does.
+
+    Nothing is run.
+    """
     program = cast("UnitTestVerifier", verifier).program_in
     expected = program(gold)
     completion = written_answer(prompt, expected)
@@ -207,7 +210,7 @@ def _objection_to(name: str, verifier: Verifier, problem: Problem) -> str | None
 
 
 def _would_start_processes(name: str, reference: object) -> bool:
-    """Whether the verifier takes references of this type, and would start processes to use this one."""
+    """Whether the verifier accepts this type of reference, and would start processes to use this reference."""
     if name == "unit_tests":
         from verifiers.unit_tests import DeferredTests, Tests
 

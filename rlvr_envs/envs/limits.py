@@ -1,4 +1,4 @@
-"""Checks that an episode can use its tools and shorten its dialogue within the limits of its environment."""
+"""Check that an environment's limits allow episodes to use tools and to shorten dialogues."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from rlvr_envs.types import FixedActions
 from verifiers import InvalidArgumentError
 
 TOOL_TOKENS = 128
-"""The smallest default of `max_new_tokens` with tools."""
+"""The minimum of the default of `max_new_tokens` with tools."""
 _PROMPTS = 1000
 """Number of problems whose prompts are examined."""
 
 
 def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
-    """Refuse limits under which the policy can't call a tool and use its answer.
+    """Check that the limits allow the policy to call a tool and to use the tool's answer.
 
     Raises:
         InvalidArgumentError: If the limits are too small.
@@ -38,8 +38,8 @@ def check_calls(rules: Rules, tools: Sequence[Tool]) -> None:
         )
     if rules.max_new_tokens <= least:
         raise InvalidArgumentError(
-            f"max_new_tokens={rules.max_new_tokens} holds no call of a tool and an answer after it: {call} alone takes {least} "
-            f"tokens. Give more, or leave max_new_tokens out, which is at least {TOOL_TOKENS} with tools by default"
+            f"max_new_tokens={rules.max_new_tokens} holds no call of a tool with an answer after the call: {call} alone takes "
+            f"{least} tokens. Give more, or leave max_new_tokens out, which is at least {TOOL_TOKENS} with tools by default"
         )
     if isinstance(rules.legal_actions, FixedActions) and isinstance(rules.dialogue, PlainDialogue):
         legal = np.flatnonzero(rules.legal_actions.mask).tolist()
@@ -61,7 +61,7 @@ def _shortest_call(rules: Rules, tools: Sequence[Tool]) -> tuple[str, int]:
 
 
 def check_summaries(streams: TokenStreams, after: int, request: int) -> None:
-    """Refuse limits under which a summary is never requested, or is requested after every turn.
+    """Check that under these limits summaries are requested, but not after every turn.
 
     Args:
         streams: The streams.
@@ -93,7 +93,7 @@ def check_summaries(streams: TokenStreams, after: int, request: int) -> None:
 
 
 def check_drops(rules: Rules, after: int, keep: int) -> None:
-    """Refuse limits under which no result is ever dropped.
+    """Check that under these limits results can be dropped.
 
     Args:
         rules: The rules.
@@ -103,7 +103,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
     Raises:
         InvalidArgumentError: If the limits are too small.
     """
-    least = keep + 3  # the first turn at which a result can be dropped, and the turn that no longer sees it
+    least = keep + 3  # the last turn is the first that can miss a result
     if rules.max_turns is not None and rules.max_turns < least:
         raise InvalidArgumentError(
             f"max_turns must be at least {least} with drop_results_after, which keeps the results of the last {keep + 1} "
@@ -111,7 +111,7 @@ def check_drops(rules: Rules, after: int, keep: int) -> None:
         )
     if after >= rules.buffer_tokens:
         raise InvalidArgumentError(
-            f"drop_results_after={after} drops nothing, since so many tokens are never exceeded. "
+            f"drop_results_after={after} drops nothing, since there are never more tokens in view. "
             f"{_most_in_view(rules, after + 1)}, or lower drop_results_after"
         )
 
@@ -125,7 +125,7 @@ def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
 
 
 def _most_in_view(rules: Rules, needed: int) -> str:
-    """Name the limits that keep fewer tokens in view than needed, and how to change them."""
+    """Name the limits that allow fewer tokens in view than needed, and their new values."""
     said = []
     if rules.max_context_tokens is not None and rules.max_context_tokens < needed:
         said.append(f"raise max_context_tokens from {rules.max_context_tokens} to {needed}")

@@ -1,4 +1,4 @@
-"""The form of questions: in the words of a chat, or in the short form for models trained from scratch."""
+"""Choose the form of questions: the words of a chat, or the short form for models trained from scratch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from verifiers import Problem
 
 
 class LongestProblem(Problem):
-    """Placeholder for the longest problem of a data set, in the form in which the prompt asks it."""
+    """Placeholder for the longest problem of a data set, in the form that the prompt asks."""
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class InWords:
     dataset: GeneratedDataset
 
     def __call__(self, problem: Problem) -> Problem:
-        """The problem, with its question in words as the prompt."""
+        """Return the problem with its question in words as the prompt."""
         if isinstance(problem, LongestProblem):
             return problem
         return dataclasses.replace(problem, prompt=self.dataset.in_words(problem))
@@ -41,7 +41,7 @@ def question_in(dataset: Dataset, prompt: Prompt) -> Callable[[Problem], Problem
 
 
 def longest_problem(dataset: Dataset, question: Callable[[Problem], Problem] | None) -> Problem | None:
-    """A placeholder as long as the longest question of a data set; None if the data set does not state its longest prompt."""
+    """A placeholder with the length of the longest question; None if the data set does not state its longest prompt."""
     bytes_of_prompt = getattr(dataset, "max_prompt_bytes", None)
     if bytes_of_prompt is None:
         return None

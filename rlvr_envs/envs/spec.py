@@ -19,7 +19,7 @@ from verifiers import unknown_name
 
 _LEAST_CHAT_TOKENS = 256
 _WORDINESS = 8
-"""Expected length of a chat's turns, as a multiple of the length of the answer with its end tokens."""
+"""Expected length of a chat's turns, relative to the length of the answer with its end tokens."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class TaskSpec:
     load: Callable[..., Dataset]
     """Loads the data set, given `split=` and the arguments in `data_options`."""
     sizes: Mapping[str, int]
-    """The splits, with the number of problems of each."""
+    """The number of problems in each split."""
     source: str
     """A description of the data's source, in words."""
     default_split: str = "train"
     other_splits: bool = False
-    """Whether the options below may name a data set with other splits than `sizes`."""
+    """Whether `data_options` may name a data set whose splits differ from `sizes`."""
     data_options: tuple[str, ...] = ()
     """Names of further arguments of `load`."""
     verifier: tuple[str, Mapping[str, object]] = ("math", {})
@@ -49,7 +49,7 @@ class TaskSpec:
     """The smallest default of `max_new_tokens` under a chat prompt, for ids whose own default leaves no room for words."""
     tokenizer: str = "byte"
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None
-    """Returns, for a data set and a tokenizer, further defaults of `Rules` by name, including `max_new_tokens`.
+    """Returns further defaults of `Rules` by name, including `max_new_tokens`, for a data set and a tokenizer.
     `max_inserted_tokens` may be a function of `max_new_tokens`."""
 
     @property
@@ -58,7 +58,7 @@ class TaskSpec:
         return tuple(self.sizes)
 
     def problems(self, split: str | None = None, **options: Any) -> Dataset:
-        """Load a split, by default the default one.
+        """Load a split, by default the default split.
 
         Args:
             split: One of `splits`, unless the task has `other_splits`.
@@ -73,17 +73,17 @@ class TaskSpec:
         return self.load(split=split, **options)
 
     def verifier_of(self, dataset: Dataset, *, chat: bool = False) -> tuple[str, Mapping[str, object]]:
-        """Name and arguments of a data set's default verifier: the verifier that its problems need, else the task's.
+        """Name and arguments of the default verifier: the verifier that the problems need, or else the task's verifier.
 
         Args:
             dataset: The problems.
-            chat: Whether a `ChatPrompt` asks them.
+            chat: Whether a `ChatPrompt` asks the problems.
         """
         own = dataset.verifier if isinstance(dataset, ProblemDataset) else None
         return own or (self.chat_verifier if chat else None) or self.verifier
 
     def prompt_for(self, dataset: Dataset, *, chat: bool) -> Prompt:
-        """The prompt that `"auto"` selects: a chat prompt for a model with a chat template, else the default."""
+        """The prompt that `"auto"` selects: a chat prompt for a model with a chat template, otherwise the default prompt."""
         prompt = get_prompt(self.prompt)
         if not chat or isinstance(prompt, ChatPrompt):
             return prompt
@@ -119,7 +119,7 @@ def procedural_task(
     chat_prompt: str | None = None,
     rules: Callable[[Any, Tokenizer], Mapping[str, Any]] | None = None,
 ) -> TaskSpec:
-    """Describe the task of a family of generated problems, whose difficulty fields become arguments; `sizes` are defaults."""
+    """Describe the task of a family of generated problems. Its difficulty fields become arguments; `sizes` are defaults."""
     names = tuple(field.name for field in dataclasses.fields(dataset) if field.name != "split")
     return TaskSpec(
         load=dataset,
@@ -128,7 +128,7 @@ def procedural_task(
         data_options=names,
         verifier=dataset.verifier,
         chat_verifier=dataset.chat_verifier,
-        # A game's rules in words define how a move is written; a move is not a final answer.
+        # In words, a game's rules define the form of a move, which is not a final answer in a box.
         chat_prompt=chat_prompt or ("boxed_chat" if rules is None else "chat"),
         max_new_tokens=max_new_tokens,
         chat_tokens=max(_LEAST_CHAT_TOKENS, _WORDINESS * max_new_tokens),

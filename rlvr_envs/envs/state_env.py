@@ -25,7 +25,7 @@ class StateDataset(Dataset, Protocol):
 
     @property
     def process(self) -> Process:
-        """The process that contains the episodes of all problems."""
+        """The decision process of which all problems are episodes."""
         ...
 
     @property
@@ -35,7 +35,7 @@ class StateDataset(Dataset, Protocol):
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The probability of starting in each state, for a problem drawn uniformly."""
+        """The probability that a problem drawn uniformly starts in each state; states that are left out have probability 0."""
         ...
 
     def start(self, index: int) -> int:
@@ -50,9 +50,9 @@ class StateDataset(Dataset, Protocol):
 class StateEnv(gymnasium.Env[np.int64, np.int64]):
     """The finite decision process behind a token environment.
 
-    It has the same problems as the token environment and plays each of them with the same rewards, ends and chance events, but
-    observations are state numbers instead of tokens. `process` is the table of transitions, and
-    `rlvr_envs.exact.state_mdp(env)` returns it as arrays.
+    Problems, rewards, ends of episodes and chance events are the same as in the token environment, but observations are state
+    numbers instead of tokens. `process` is the table of transitions, and `rlvr_envs.exact.state_mdp(env)` returns this table as
+    arrays.
 
     ## Action Space
     `Discrete(a)`: the actions, in the order of `process.actions`.
@@ -67,11 +67,11 @@ class StateEnv(gymnasium.Env[np.int64, np.int64]):
     Termination: as in the token environment. Truncation: `max_steps` actions were made without termination.
 
     ## Information
-    `reset` gives `problem_id` and `problem_index`. In bandits, `step` gives `regret`: the difference between the best action's
-    expected reward and that of the chosen action.
+    `reset` gives `problem_id` and `problem_index`. In bandits, `step` gives `regret`: the best action's expected reward minus
+    the expected reward of the chosen action.
 
     ## Arguments
-    `split`, `max_steps` (the `max_new_tokens` of the token environment), and the arguments of the data set.
+    `split`, `max_steps` (which is `max_new_tokens` in the token environment), and the arguments of the data set.
 
     ## Version History
     v0: first version.

@@ -18,15 +18,15 @@ class TaskEnv(TokenEnv):
     `Discrete(vocab_size)`: the id of the next token. If only fixed tokens are legal, the space holds and samples only these.
 
     ## Observation Space
-    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` of `tokens` are the
-    prompt and everything that followed it, and the rest is 0; `l` is `max_prompt_tokens + max_new_tokens +
-    max_inserted_tokens`, or `max_context_tokens` if that is less.
+    `Dict(tokens=Box(0, vocab_size - 1, (l,), int32), length=Box(0, l, (1,), int32))`: the first `length[0]` entries of `tokens`
+    are the prompt and everything that followed it, and the other entries are 0. The length `l` is `max_prompt_tokens +
+    max_new_tokens + max_inserted_tokens`, or `max_context_tokens` if this is less.
 
     ## Episode End
     Termination: a stop token (the tokenizer's end token) or a stop string was produced, or the end condition holds.
     Truncation: `max_new_tokens` tokens were produced without termination, or the verifier failed. Termination and truncation
-    are never merged. Don't set `max_episode_steps` of `gym.make`, but `max_new_tokens`: Gymnasium's `TimeLimit` cuts an episode
-    off without a verdict and has no `step_many`.
+    are never merged. To limit episodes, set `max_new_tokens` instead of `max_episode_steps` of `gym.make`: Gymnasium's
+    `TimeLimit` cuts an episode off without a verdict and has no `step_many`.
 
     ## Information
     `reset` gives `problem_id` and `problem_index`. `step` gives `consumed` and `rewards` (one for each consumed token), and at

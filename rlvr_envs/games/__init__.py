@@ -1,4 +1,4 @@
-"""Games as episodes of several turns: an interaction, a verifier and rules, made from the function that defines a game."""
+"""Games as episodes of several turns. A game is a function, from which an interaction, a verifier and rules are made."""
 
 from rlvr_envs.games.game import Game, GameInteraction, GameVerifier, Move, game_rules
 from rlvr_envs.games.in_a_row import InARow

@@ -1,4 +1,4 @@
-"""One-player games: a game is a function of the player's turns, from which the interaction, verifier and rules follow."""
+"""One-player games. A game is a function of the player's turns, from which an interaction, a verifier and rules are made."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Move:
     """The reply to the player."""
     over: bool = False
     score: float = 0.0
-    """The score of the game once it is over, from 0 (lost) to 1 (won); games of other libraries may exceed this range."""
+    """The final score, from 0 (lost) to 1 (won), once the game is over; games of other libraries may exceed this range."""
     reward: float = 0.0
     """The immediate reward of the move if the game goes on."""
     won: bool | None = None
@@ -46,7 +46,7 @@ class GameInteraction:
 
     game: Game
     whole: bool = False
-    """Whether the game receives the whole text of a turn and finds the move in it by itself."""
+    """Whether the game receives the whole text of a turn, in which it finds the move by itself."""
 
     @property
     def fingerprint(self) -> str:
@@ -62,7 +62,10 @@ class GameInteraction:
 
 @dataclass(frozen=True)
 class GameVerifier:
-    """Scores a game by replaying it: won is correct, lost or unfinished is incorrect, any other result gets its score."""
+    """Scores a game by replaying it.
+
+    A won game is correct, and a lost or unfinished game is incorrect; any other result gets its score.
+    """
 
     game: Game
 
@@ -83,12 +86,12 @@ def verdict_of(move: Move, moves: Sequence[str]) -> Verdict:
 
 
 def game_rules(game: Game, room: Callable[[Any], tuple[int, int]]) -> Callable[[Any, object], Mapping[str, Any]]:
-    """Make the function that returns the rules of a game's environments.
+    """Make a function that returns the rules of a game's environments.
 
     Args:
         game: The game.
-        room: Returns, for a data set, the number of bytes that a player needs for a game, and the maximum number for the
-            replies.
+        room: Returns two numbers of bytes for a data set: how many a player needs for a game, and how many the replies take at
+            most.
     """
 
     def rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:

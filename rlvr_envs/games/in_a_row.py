@@ -1,4 +1,4 @@
-"""Games of placing marks until a given number is in a row, such as tic-tac-toe and connect four, and their players."""
+"""Games of marks in a row, such as tic-tac-toe and connect four, and scripted players."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ import numpy as np
 from verifiers import InvalidArgumentError
 
 MAX_SOLVED_CELLS = 16
-"""Maximum number of cells of a board that is solved; larger boards have too many positions."""
+"""Maximum number of cells of a board that can be solved. Larger boards have too many positions."""
 
 
 @dataclass(frozen=True)
 class InARow:
     """A board on which two sides mark cells in turn; the first side with `connect` marks in a row, column or diagonal wins.
 
-    A move is the number of a cell, counted row by row from 1; if marks drop, it is the number of a column, and the lowest free
-    cell of this column is marked. A position is given by the moves so far.
+    A move is the number of a cell, counted row by row from 1; if marks drop, a move is the number of a column, and the lowest
+    free cell of this column is marked. The moves so far define a position.
     """
 
     name: str
@@ -38,12 +38,12 @@ class InARow:
         return _legal(self, *self.marks(played))
 
     def outcome(self, played: Sequence[int]) -> float | None:
-        """The score of the side that moved first: 1 for a win, 0 for a loss, 1/2 for a draw; None while the game goes on."""
+        """The first side's score: 1 for a win, 0 for a loss, 1/2 for a draw; None while the game goes on."""
         worth = _over(self, *self.marks(played))
         return worth if worth is None or len(played) % 2 == 0 else 1 - worth
 
     def marks(self, played: Sequence[int]) -> tuple[int, int]:
-        """The cells of the side to move and those of the other side, each as the bits of a number."""
+        """The cells of the side to move and the cells of the other side, each set as the bits of a number."""
         sides = (0, 0)
         for move in played:
             sides = (sides[1], sides[0] | _bit(self, sides[0] | sides[1], move))
@@ -92,7 +92,7 @@ def _legal(board: InARow, mine: int, theirs: int) -> list[int]:
 
 
 def _over(board: InARow, mine: int, theirs: int) -> float | None:
-    """The value of a final position for the side to move; only the other side can have just won. None if the game goes on."""
+    """The value of a final position for the side to move; None if the game goes on. Only the other side can have just won."""
     if any(theirs & line == line for line in _lines(board)):
         return 0.0
     return 0.5 if (mine | theirs).bit_count() == board.columns * board.rows else None
@@ -100,7 +100,7 @@ def _over(board: InARow, mine: int, theirs: int) -> float | None:
 
 @functools.cache
 def _lines(board: InARow) -> tuple[int, ...]:
-    """The winning lines, each as the bits of its cells."""
+    """The winning lines, each as a number whose bits are the line's cells."""
     lines = []
     for row in range(board.rows):
         for column in range(board.columns):
@@ -131,7 +131,7 @@ def random_move(board: InARow, played: Sequence[int], rng: np.random.Generator) 
 
 
 def greedy_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """Return a move that wins at once, else one with which the other side would win, else any legal move."""
+    """Return a move that wins at once, or else a move with which the other side would win, or else any legal move."""
     mine, theirs = board.marks(played)
     legal = board.legal(played)
     for side, other in ((mine, theirs), (theirs, mine)):

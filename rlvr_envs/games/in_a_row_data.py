@@ -1,4 +1,4 @@
-"""Shared code of tic-tac-toe and connect four as environments: openings, prompts and opponents."""
+"""Code that the environments of tic-tac-toe and connect four share: openings, prompts and opponents."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import InvalidArgumentError, Problem, unknown_name
 
 _SEEDS = 2**62
-"""Number of seeds; a seed determines the opponent's random choices and the opening."""
+"""Number of possible seeds. A seed determines the opponent's random choices and the opening."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
     def _check_difficulty(self) -> None:
         board = self.board
-        if self.opponent not in list(OPPONENTS):  # compared by equality, since the argument may not be hashable
+        if self.opponent not in list(OPPONENTS):  # a list, since the argument may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         cells = board.columns * board.rows
         if self.opponent == "optimal" and cells > MAX_SOLVED_CELLS:
@@ -67,7 +67,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
             raise InvalidArgumentError(
                 f"nobody can have {board.connect} in a row on a board of {board.columns} x {board.rows}: lower connect"
             )
-        # With so few moves, nobody can have won.
+        # The upper limit is so small that nobody can have won.
         require_whole("opening", self.opening, 0, min(2 * board.connect - 2, cells - 1))
 
     @property
@@ -92,7 +92,7 @@ class InARowDataset(ProceduralDataset[tuple[tuple[int, ...], int]]):
 
 
 def in_a_row_rules(dataset: Any, tokenizer: object) -> Mapping[str, Any]:
-    """The rules of such an environment: the opponent, and token limits with room for the longest game."""
+    """The rules of an environment of such games: the opponent, and token limits with room for the longest game."""
     board = dataset.board
     turns = (board.columns * board.rows + 1) // 2
     return {

@@ -1,4 +1,7 @@
-"""Games of two sides: the policy plays one, and an opponent (a script, another policy or a person) plays the other."""
+"""Games of two sides.
+
+The policy plays one side, and an opponent (a script, another policy or a person) plays the other side.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ class Start(NamedTuple):
 
     board: InARow
     opening: tuple[int, ...]
-    """The moves before the policy's first move, of both sides in turn."""
+    """The moves of both sides, in turn, before the policy's first move."""
     seed: int
     """The seed of an opponent's random choices."""
 
@@ -38,7 +41,7 @@ class Seat:
     start: Start
     """The position in which this side began."""
     moves: tuple[int, ...] = ()
-    """The moves since the start, of this side and the other in turn."""
+    """The moves of this side and the other side, in turn, since the start."""
 
     @property
     def prompt(self) -> str:
@@ -57,7 +60,7 @@ class Seat:
 
     @property
     def dialogue(self) -> tuple[Message, ...]:
-        """The messages of this side and the other since the start, in turn."""
+        """The messages of this side and the other side, in turn, since the start."""
         return tuple(
             Message("assistant", str(move)) if at % 2 == 0 else Message("user", told(str(move)))
             for at, move in enumerate(self.moves)
@@ -65,21 +68,21 @@ class Seat:
 
     @property
     def chance(self) -> object:
-        """The data from which the sampling of a policy in this seat is seeded."""
+        """The data that seed the sampling of a policy in this seat."""
         return self.start.seed, self.played
 
 
 class Opponent(Protocol):
-    """Plays the other side of a game; a pure function that may be called from several threads at once."""
+    """Plays the other side of a game. An opponent is a pure function that several threads may call at once."""
 
     def __call__(self, seat: Seat) -> str:
-        """Return a text whose last number is the next move; anything but a legal move loses the game."""
+        """Return a text whose last number is the next move. An illegal move, or no move, loses the game."""
         ...
 
 
 @dataclass(frozen=True)
 class ScriptedOpponent:
-    """Moves by a rule, whose random choices are seeded by the problem's seed and the number of moves."""
+    """Moves by a rule. The problem's seed and the number of moves seed the rule's random choices."""
 
     rule: Callable[[InARow, Sequence[int], np.random.Generator], int]
 
@@ -96,8 +99,8 @@ OPPONENTS: Mapping[str, ScriptedOpponent] = MappingProxyType(
         "optimal": ScriptedOpponent(optimal_move),
     }
 )
-"""The scripted opponents: `random` makes any legal move; `greedy` a move that wins at once or prevents such a win of the other
-side, if there is one; `optimal` one of the best moves."""
+"""The scripted opponents. `random` makes any legal move. `greedy` wins at once if possible, or else prevents the other side's
+win by its next move, or else makes any legal move. `optimal` makes one of the best moves."""
 
 
 def prompt_of(board: InARow, opening: Sequence[int]) -> str:
@@ -121,7 +124,7 @@ def question_of(board: InARow, opening: Sequence[int]) -> str:
 
 
 def told(text: str) -> str:
-    """The other side's reply, in the form in which it is appended."""
+    """The other side's reply, in the form that is appended to the episode."""
     return f"\n{text}\n"
 
 

@@ -1,4 +1,4 @@
-"""Common English words for games of words."""
+"""Common English words for word games."""
 
 from __future__ import annotations
 
@@ -63,11 +63,11 @@ def _by_length() -> Mapping[int, tuple[str, ...]]:
 
 
 WORDS = _by_length()
-"""The words by number of letters, each group in alphabetical order; all letters are from a to z."""
+"""The words by number of letters, in alphabetical order. All letters are from a to z."""
 
 
 class SecretWord(NamedTuple):
-    """A word to be guessed, and the number of tries."""
+    """A word to guess, and the number of tries."""
 
     word: str
     tries: int
@@ -75,7 +75,7 @@ class SecretWord(NamedTuple):
 
 @dataclass(frozen=True)
 class WordDataset(ProceduralDataset[str]):
-    """Words to be guessed.
+    """Words to guess.
 
     Args:
         split: `"train"` or `"test"`.

@@ -21,13 +21,13 @@ DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
 TEST_FRACTION = 10
 """One content out of this number belongs to the test split."""
 MOST_BY_DEFAULT = 10_000
-"""Default size if distinct problems have to be found by a scan, which then takes 0.05 to 0.2 s on one core."""
+"""Default size if a scan has to find distinct problems. For this size, a scan takes 0.05 to 0.2 s on one core."""
 _FOR_EACH = {"train": 4, "test": 40}
-"""Number of questions needed for each problem, so that more than enough belong to the split; nine in ten questions belong to
-train, one in ten to test."""
+"""Number of questions needed for each problem, so that more than enough questions belong to the split. Nine in ten questions
+belong to train, and one in ten to test."""
 _PLACES = {"train": 20, "test": 2_000}
-"""Places of an index in a `DividedOrder`; with a probability of 1e-20 for train and 1e-91 for test, none belongs to the
-split."""
+"""Number of places of an index in a `DividedOrder`. The probability that no place belongs to the split is 1e-20 for train and
+1e-91 for test."""
 
 DIGITS = "0123456789"
 
@@ -41,7 +41,7 @@ class GeneratedProblem:
     prompt: str
     reference: object
     gold_completion: str | None
-    """None if no completion of one turn is right for all answers of the environment."""
+    """A completion that is right; None if no completion of one turn is right for all answers of the environment."""
     metadata: Mapping[str, object] = field(default_factory=dict)
 
 
@@ -58,7 +58,7 @@ class ProblemShape:
 
 @dataclass(frozen=True)
 class GeneratedDataset(abc.ABC):
-    """Problems of one split, each made on request.
+    """The problems of one split. Each problem is made on request.
 
     A subclass defines `name`, `__len__` and `_problem_at`.
 
@@ -87,15 +87,18 @@ class GeneratedDataset(abc.ABC):
         """Count the problems."""
 
     def in_words(self, problem: Problem) -> str:
-        """The question of a problem for a chat: in words, with the rules of a game; by default the prompt itself.
+        """The question of a problem for a chat, in words and with the rules of a game. The default is the prompt itself.
 
-        For every problem of the data set, the question is longer than the prompt by the same number of bytes.
+        The question of every problem must be longer than the prompt by the same number of bytes.
         """
         return str(problem.prompt)
 
     @property
     def distinct(self) -> int | None:
-        """Number of different problems, here all of them; None if the number is unknown before the problems are made."""
+        """Number of different problems; None if the number is unknown before the problems are made.
+
+        By default, all problems differ.
+        """
         return len(self)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -133,10 +136,10 @@ class SeededDataset(GeneratedDataset):
 
 @dataclass(frozen=True)
 class ProceduralDataset(SeededDataset, Generic[ContentT]):
-    """Generated problems; each is a pure function of family, difficulty, split, seed and index.
+    """Generated problems. Each problem is a pure function of family, difficulty, split, seed and index.
 
-    The splits are disjoint by construction for all seeds and difficulties: a stable hash of a problem's question decides its
-    split (one content in ten belongs to `"test"`). A split holds each problem only once; if there are fewer problems than the
+    The splits are disjoint by construction for all seeds and difficulties: a stable hash of a problem's question decides the
+    split (one question in ten belongs to `"test"`). A split holds each problem only once; if there are fewer problems than the
     default size, the split has all of them.
 
     A family defines its name and its verifier, and implements `_describe`, `_space`, `_at`, `_key` and `_task`.
@@ -145,8 +148,8 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test, or all problems if there are fewer. The
-            default for train is 10 000 if the codes have to be scanned, since they are few or several codes ask the same
-            question (see `rlvr_envs.procedural.order`).
+            default for train is 10 000 if the codes have to be scanned, because there are few codes or several codes ask the
+            same question (see `rlvr_envs.procedural.order`).
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -159,8 +162,8 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     chat_verifier: ClassVar[tuple[str, Mapping[str, object]] | None] = None
     """The verifier that judges the answers of a chat, if `verifier` accepts nothing but the bare answer."""
     hidden: ClassVar[bool] = False
-    """Whether prompts hide something that determines the episode, such as a secret, so that problems with equal prompts may
-    differ."""
+    """Whether something that determines the episode is not in the prompt, such as a secret. Problems with equal prompts may
+    then differ."""
 
     seed: Annotated[int, AtLeast(0)] = 0
     size: Annotated[int | None, AtLeast(1)] = None
@@ -230,28 +233,37 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         """Describe the problems of this difficulty."""
 
     def _check_difficulty(self) -> None:
-        """Raise `InvalidArgumentError` if difficulty fields contradict each other; the fields' types check their bounds."""
+        """Raise `InvalidArgumentError` if difficulty fields contradict each other. The types of the fields check the bounds."""
 
     @property
     @abc.abstractmethod
     def _space(self) -> int:
-        """Number of codes of this difficulty; a content is drawn by drawing a code."""
+        """Number of codes of this difficulty. To draw a content is to draw a code."""
 
     @abc.abstractmethod
     def _at(self, code: int) -> ContentT:
         """Make the content of a code, which is from 0 to `_space - 1`."""
 
     def _question(self, content: ContentT) -> Hashable | None:
-        """A key that is equal for contents that ask the same question; None if no two codes do, as here."""
+        """A key that is equal for contents that ask the same question.
+
+        None, the default, means that no two codes ask the same question.
+        """
         return None
 
     @property
     def _least_questions(self) -> int:
-        """Number of different questions of this difficulty, or a lower bound; families with `_question` define it."""
+        """Number of different questions of this difficulty, or a lower bound.
+
+        Families that define `_question` define this, too.
+        """
         return self._space
 
     def _key(self, content: ContentT) -> object:
-        """Return the key that decides the split: plain data whose `repr` is equal for contents that ask the same question."""
+        """Return the key that decides the split.
+
+        A key is plain data; contents that ask the same question have keys with equal `repr`.
+        """
         return content
 
     @abc.abstractmethod
@@ -289,7 +301,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
         return code if question is None else question
 
     def __getstate__(self) -> dict[str, object]:
-        """The fields, without the order, which data sets with equal fields share."""
+        """The fields without the order; data sets with equal fields share one order."""
         return {name: value for name, value in self.__dict__.items() if name != "_order"}
 
     @property
@@ -300,7 +312,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
 @functools.lru_cache(maxsize=64)
 def _shared_order(dataset: ProceduralDataset[Any]) -> Order:
-    """The order of a data set without a size; it is cached, since the search may have gone through many codes."""
+    """The order of a data set without a size. The order is cached, since its search may have gone through many codes."""
     return dataset._make_order()
 
 
@@ -310,7 +322,7 @@ def _split_of(family: str, key: object) -> str:
 
 
 def require_whole(name: str, value: object, low: int, high: int | None = None) -> None:
-    """Check that an argument is an int within a range, including both ends.
+    """Check that an argument is an int within a range, which includes both ends.
 
     Raises:
         InvalidArgumentError: If the argument is not such an int.
@@ -326,7 +338,7 @@ def characters(*texts: str) -> str:
 
 
 def in_base(code: int, base: int, count: int) -> tuple[int, list[int]]:
-    """Split off the last `count` digits of a number in a base; return the rest, and the digits in reverse order."""
+    """Split off the last `count` digits of a number in a base. Return the remaining number, and the digits in reverse order."""
     digits = []
     for _ in range(count):
         code, digit = divmod(code, base)

@@ -1,12 +1,13 @@
-"""The order of the problems of a difficulty: an order of their contents' codes in which each problem occurs once.
+"""The order of the problems of a difficulty: an order of codes in which each problem occurs once.
 
-A family numbers its contents: a code is a whole number below `space`, and the number of codes of a content is proportional to
-its probability. A seed puts the codes in an order, and the codes whose content belongs to the split get the indices 0, 1, ...
+A family numbers its contents: a code is a whole number below `space`, and a content has a number of codes proportional to the
+content's probability. A seed puts the codes in an order, and the codes whose content belongs to the split get the indices 0, 1,
+...
 
-* `ScannedOrder` scans the codes one by one, as far as needed, and remembers the codes that it took. It is for spaces of which a
-  large part may be needed, and for families in which several codes ask the same question.
-* `DividedOrder` gives each index its own codes, so that the code of any index is found at once. It is for large spaces in which
-  no two codes ask the same question.
+* `ScannedOrder` scans the codes one by one, as far as needed, and remembers the accepted codes. This order is for small spaces,
+  of which a large part may be needed, and for families in which several codes ask the same question.
+* `DividedOrder` gives each index its own codes, so that the code of any index is found at once. This order is for large spaces
+  in which no two codes ask the same question.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ from hashlib import shake_128
 import numpy as np
 
 MOST_SCANNED = 2**21
-"""Largest space that is put in order as a whole."""
+"""Size of the largest space that is ordered as a whole."""
 MOST_REPEATING = 2**17
-"""Largest such space if several codes may ask the same question; codes of a larger space are drawn at random."""
+"""The same size if several codes may ask the same question. Codes of a larger space are drawn at random."""
 MAX_DRAWS = 20_000
-"""If none of this number of codes belongs to the split, the split counts as empty."""
+"""If this number of codes contains no code of the split, the split counts as empty."""
 MOST_REPEATED = 100
-"""After this number of draws in a row without a new question, the search ends. About one draw in twenty would still find a new
-question; these questions are left out, since finding them would take many times the draws of all others."""
+"""The search ends after this number of draws in a row without a new question. The remaining questions are left out; to find
+them all would take many times as many draws."""
 _MOST_INDICES = 2**30
 _ROUNDS = 4
 _CHUNK = 4096
@@ -38,11 +39,11 @@ class ScannedOrder:
 
     Args:
         space: Number of codes.
-        question: A key of the question that a code asks, equal for equal questions; None if the code does not belong to the
-            split.
+        question: Returns the key of a code's question; None if the code does not belong to the split. Equal questions have
+            equal keys.
         key: Seed of the order.
         repeats: Whether several codes may ask the same question.
-        assured: Number of indices that certainly have a code and need not be counted.
+        assured: Number of indices that certainly have a code, so that these codes need not be counted.
     """
 
     def __init__(
@@ -96,9 +97,9 @@ class DividedOrder:
 
     Args:
         space: Number of codes.
-        belongs: Whether a code belongs to the split.
+        belongs: Returns whether a code belongs to the split.
         key: Seed of the order.
-        places: Smallest number of places of an index; with this number, a code of the split is almost certainly among them.
+        places: Minimum number of places of an index, so large that almost certainly one of the places has a code of the split.
     """
 
     def __init__(self, space: int, belongs: Callable[[int], bool], key: bytes, *, places: int) -> None:
@@ -124,8 +125,8 @@ Order = ScannedOrder | DividedOrder
 def permuted(number: int, space: int, key: bytes) -> int:
     """A pseudo-random permutation of the numbers below `space`, one number at a time.
 
-    It is a Feistel network of four rounds (Luby and Rackoff 1988), applied until its result is in range (cycle walking, Black
-    and Rogaway 2002).
+    The permutation is a Feistel network of four rounds (Luby and Rackoff 1988), applied until the result is in range (cycle
+    walking, Black and Rogaway 2002).
     """
     half = (space.bit_length() + 1) // 2
     width, mask = (half + 7) // 8, (1 << half) - 1
@@ -147,7 +148,10 @@ def _shuffled(space: int, key: bytes) -> Iterator[int]:
 
 
 def _drawn(space: int, key: bytes) -> Iterator[int]:
-    """Random codes without end; each comes from 64 bits more than a code has, which makes the remainder uniform."""
+    """Random codes without end.
+
+    Each code is the remainder of a number with 64 more bits than a code, so that codes are uniform.
+    """
     generator, width = _generator(key), (space.bit_length() + 7) // 8 + 8
     while True:
         drawn = generator.bytes(_DRAWN * width)

@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 FORMS = ("expanded", "factored")
 
-# Texts are normalised before they are matched: no white space, no TeX braces, `*` for every product sign.
+# Before matching, texts are normalised: no white space, no TeX braces, `*` for every product sign.
 _NORMALISED = [(r"\\left|\\right|[\s${}]", ""), (r"\\cdot|\\times|·|×", "*"), (r"\*\*", "^"), ("−", "-")]
 _MONOMIAL = r"(?:[0-9]+(?:\*?x(?:\^[0-9]+)?)?|x(?:\^[0-9]+)?)"
 _EXPANDED = re.compile(rf"[+-]?{_MONOMIAL}(?:[+-]{_MONOMIAL})*")
@@ -35,9 +35,9 @@ def has_form(text: str, form: str) -> bool:
 
 
 class PolynomialVerifier:
-    """The `"math"` verifier, which also requires the form named by `metadata["form"]`; see `has_form`.
+    """The `"math"` verifier with a further condition: the answer must have the form in `metadata["form"]`; see `has_form`.
 
-    If only algebraic equality counted, copying the prompt would be correct.
+    If only algebraic equality counted, a copy of the prompt would be correct.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

@@ -1,4 +1,4 @@
-"""Prompts, which present a problem to the policy. `get_prompt` finds a prompt by name or makes one from a template."""
+"""Prompts, which present a problem to the policy. `get_prompt` finds a prompt by name, or makes a prompt from a template."""
 
 from rlvr_envs.prompts.presets import CHAT_PROMPTS, PRESETS, get_prompt
 from rlvr_envs.prompts.prompt import (

@@ -115,7 +115,7 @@ MATH = TextPrompt(
 
 
 def mbpp_text(text: str, asserts: Sequence[str], setup: str = "") -> str:
-    """The prompt of an MBPP problem: the description, then the set-up code if there is any, then the tests."""
+    """The prompt of an MBPP problem: first the description, then any set-up code, and then the tests."""
     tests = "\n".join([setup.replace("\r\n", "\n"), *asserts] if setup else asserts)
     return f"{text}\nYour code should pass these tests:\n\n{tests}"
 

@@ -74,7 +74,7 @@ CHAT_PROMPTS: Mapping[str, str] = MappingProxyType(
         "sql": "sql_chat",
     }
 )
-"""The chat prompt for each verifier that expects an answer in its own form; for any other verifier it is `"chat"`."""
+"""The chat prompts of verifiers that expect a special form of answer. For any other verifier, the chat prompt is `"chat"`."""
 PRESETS: Mapping[str, TextPrompt | ChatPrompt] = MappingProxyType(
     {prompt.name: prompt for prompt in (*_GENERAL, *benchmarks.PROMPTS)}
 )
@@ -86,7 +86,7 @@ def get_prompt(spec: str | Prompt) -> Prompt:
 
     Args:
         spec: A preset's name; a template with `{problem}` in it; the `module:attribute` of a prompt, such as
-            `my_prompts.py:CHAT`; or a prompt, returned unchanged.
+            `my_prompts.py:CHAT`; or a prompt, which is returned unchanged.
 
     Raises:
         UnknownNameError: If no preset has this name; the message suggests the nearest name.
@@ -132,5 +132,5 @@ def _is_unicode(text: str) -> bool:
 
 
 def _is_prompt(value: object) -> bool:
-    # A class has the attributes of its instances, so the protocol alone would accept it.
+    # The protocol alone would accept a class of prompts, which has the attributes of its instances.
     return isinstance(value, Prompt) and not isinstance(value, type)

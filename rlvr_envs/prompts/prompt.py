@@ -17,10 +17,10 @@ PLACEHOLDER = "{problem}"
 ANSWER = "{answer}"
 """The placeholder of the answer in `answer_format`. All other braces are literal."""
 _FORMATS = {r"\boxed": r"\boxed{{answer}}", "<answer>": "<answer>{answer}</answer>", "####": "#### {answer}"}
-"""The answer formats that a template may ask for, by the text by which a template is recognised."""
+"""The answer formats that a template may ask for, by the text in the template that shows the format."""
 
 ChatTemplate = Callable[[tuple[Message, ...]], str]
-"""A tokenizer's chat template: turns messages into text that ends where the assistant's next message begins."""
+"""A tokenizer's chat template, which turns messages into text up to the start of the assistant's next message."""
 
 
 @runtime_checkable
@@ -47,7 +47,7 @@ class Prompt(Protocol):
 
         Args:
             problem: The problem to render.
-            chat_template: The tokenizer's chat template; None if it has none, which selects the plain form of `render_chat`.
+            chat_template: The tokenizer's chat template; None selects the plain form of `render_chat`.
         """
         ...
 
@@ -65,8 +65,8 @@ class Exemplar:
 def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | None) -> str:
     r"""Render messages with a tokenizer's chat template or, without a template, in a plain form.
 
-    In the plain form each message is `"User: <content>"` (or `"System: "`, `"Assistant: "`), messages are separated by blank
-    lines, and `"Assistant:"` is at the end: `"User: What is 2 + 2?\n\nAssistant:"`.
+    In the plain form, a message is `"User: <content>"` (or `"System: "`, `"Assistant: "`), blank lines separate the messages,
+    and `"Assistant:"` is at the end: `"User: What is 2 + 2?\n\nAssistant:"`.
     """
     if chat_template is not None:
         return chat_template(messages)
@@ -76,7 +76,7 @@ def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | Non
 
 @dataclass(frozen=True, slots=True)
 class TextPrompt:
-    """A text template, preceded by examples in the same form if there are any.
+    """A text template, which may follow examples in the same form.
 
     A problem that is a chat is rendered as a chat, with the template applied to its last user message.
 
@@ -87,15 +87,17 @@ class TextPrompt:
     template: str = PLACEHOLDER
     """Text with `{problem}` in it, such as `"Question: {problem}\\nAnswer:"`."""
     exemplars: tuple[Exemplar, ...] = ()
-    """Worked examples, each shown as the filled template followed by its answer."""
+    """Worked examples, each shown as the filled template and then the answer."""
     before_answer: str = " "
-    """Text between the template and an example's answer; for the problem, the policy has to write this text itself."""
+    """Text between the template and an example's answer. After the problem's template, the policy itself has to write this
+    text."""
     separator: str = "\n\n"
     """Text between two examples, and between the last example and the problem."""
     stop: tuple[str, ...] = ()
     """Default stop strings."""
     answer_format: str | None = None
-    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
+    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer this form to any other
+    form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
@@ -129,10 +131,10 @@ class TextPrompt:
 
 @dataclass(frozen=True, slots=True)
 class ChatPrompt:
-    """A chat: an optional system message, examples as earlier turns if there are any, and the problem as a user message.
+    """A chat: an optional system message, any examples as earlier turns, and the problem as a user message.
 
-    A problem that is itself a chat keeps its messages. The template is applied to its last user message, and its own system
-    message, if it starts with one, replaces `system`.
+    A problem that is itself a chat keeps its messages. The template is applied to the problem's last user message. If the
+    problem starts with a system message, this message replaces `system`.
 
     Raises:
         InvalidArgumentError: If the template has no `{problem}`.
@@ -143,11 +145,12 @@ class ChatPrompt:
     system: str | None = None
     """The system message; None if there is none."""
     exemplars: tuple[Exemplar, ...] = ()
-    """Worked examples, each a user message made with the template and the assistant's answer."""
+    """Worked examples. Each becomes a user message, made with the template, and the assistant's answer."""
     stop: tuple[str, ...] = ("\n\nUser:",)
     """Default stop strings; `"\\n\\nUser:"` ends an answer in the plain form of `render_chat`, which has no end token."""
     answer_format: str | None = None
-    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer it to any other form."""
+    """The form in which the prompt asks for the answer, such as `"#### {answer}"`. Verifiers prefer this form to any other
+    form."""
     name: str = "custom"
     """The preset's name."""
     source: str = ""
@@ -163,7 +166,7 @@ class ChatPrompt:
         return _fingerprint(self)
 
     def messages(self, problem: Problem) -> tuple[Message, ...]:
-        """The chat that asks for the problem's answer.
+        """Return the chat that asks for the problem's answer.
 
         Raises:
             InvalidArgumentError: If the problem is a chat without a user message.
@@ -204,7 +207,7 @@ def _check_answer_format(answer_format: str | None) -> None:
 
 
 def written_answer(prompt: Prompt, answer: str) -> str:
-    """An answer in the form that a prompt asks for in `answer_format` or in its template."""
+    """Write an answer in the form that a prompt asks for in its `answer_format` or its template."""
     if not isinstance(prompt, TextPrompt | ChatPrompt):
         return answer
     named = (form for sign, form in _FORMATS.items() if sign in prompt.template)
@@ -224,7 +227,7 @@ def _fingerprint(prompt: TextPrompt | ChatPrompt) -> str:
 
 
 def _fill(template: str, text: str) -> str:
-    # str.format is not used, since problems and templates are full of literal braces.
+    # Problems and templates are full of literal braces, which rules out str.format.
     return template.replace(PLACEHOLDER, text)
 
 

@@ -1,11 +1,11 @@
-"""The environments that have an id of this package.
+"""The environments with an id of this package.
 
-Environments of published problems are rows of tables in this folder, such as `mathematics.toml`, from which `benchmarks` makes
-classes. Any other environment has a file, with its data set, its prompt and its class, in this order.
+Environments of published problems are rows of tables in this folder, such as `mathematics.toml`; `benchmarks` makes classes
+from these rows. Any other environment has a file with its data set, its prompt and its class, in this order.
 
-Their shared code is in `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and `envs`, which makes
-an environment from a `TaskSpec`. These packages import nothing from `tasks`, so that imports run one way; `registration`
-imports from `tasks` and gives the classes their ids. A file loads when one of its names is first used.
+The code that environments share is in `data` (published rows), `procedural` (generated problems), `worlds`, `prompts`, and
+`envs`, which makes an environment from a `TaskSpec`. These packages import nothing from `tasks`, so that imports run one way;
+`registration` imports from `tasks` and gives the classes their ids. A module is imported when one of its classes is first used.
 """
 
 from __future__ import annotations
@@ -86,9 +86,9 @@ MADE = {
     "BlackjackHand": "blackjack_hand",
     "Text": "text",
 }
-"""The module of each environment whose problems are generated, or come from another library or from the user."""
+"""The modules of environments whose problems are generated, or come from another library or from the user."""
 WITH_STATES = ("GridWorld", "Maze", "Bandit", "ContextualBandit", "CliffWalk", "FrozenLake", "BlackjackHand")
-"""Environments that also have a plain version with numbered states: `rlvr/MazeState-v0` is the class `MazeStateEnv` in
-`maze`."""
+"""Environments that also have a plain version with numbered states, such as `rlvr/MazeState-v0`, the class `MazeStateEnv` in
+the module `maze`."""
 
 __getattr__, __dir__, __all__ = lazy_face(__name__)

@@ -17,7 +17,7 @@ Summands = tuple[int, int]
 class Addition(ProceduralDataset[Summands]):
     """Add two whole numbers, each drawn uniformly from 0 to `10**digits - 1`.
 
-    `a+b` and `b+a` belong to the same split. The answer is the literal sum: an expression is never accepted.
+    `a+b` and `b+a` belong to the same split. The answer is the literal sum; an expression is never accepted.
 
     Args:
         split: `"train"` or `"test"`.
@@ -74,8 +74,7 @@ class AdditionEnv(TaskEnv):
     The sum's expression, up to the equals sign.
 
     ## Reward
-    1 if the completion is the literal sum and nothing else, else 0. Under a chat prompt, the answer within the completion
-    counts.
+    1 if the completion is exactly the literal sum, else 0. Under a chat prompt, only the answer within the completion counts.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `digits` (2). Defaults:

@@ -24,7 +24,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
     """Evaluate an expression with `+`, `-`, `*` and only the necessary parentheses.
 
     Expressions that differ only in the order of terms and factors belong to the same split. The answer is the literal value,
-    with `-` in front if it is negative: an expression is never accepted.
+    with a `-` before a negative value; an expression is never accepted.
 
     Args:
         split: `"train"` or `"test"`.
@@ -43,8 +43,8 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     def _describe(self) -> ProblemShape:
         numbers = 2**self.depth
-        parentheses = 2 * max(numbers - 2, 0)  # a pair for each of the `numbers - 1` operations except the outermost
-        # The value is largest in size if every operation is a product.
+        parentheses = 2 * max(numbers - 2, 0)  # a pair for each operation except the outermost
+        # The absolute value is largest if every operation is a product.
         largest = (10**self.digits - 1) ** numbers
         return ProblemShape(
             difficulty=f"depth-{self.depth}-{self.digits}-digit",
@@ -60,10 +60,10 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @functools.cached_property
     def _spaces(self) -> list[int]:
-        """The number of codes by depth; a code combines a sign, a side, the other operand's depth, and both operands.
+        """The number of codes by depth. A code combines a sign, a side, the other operand's depth, and both operands.
 
-        The other operand gets as many codes as the deeper operand, whatever its depth; its own number of codes divides this
-        number.
+        The other operand gets as many codes as the deeper operand, whatever its depth. This keeps expressions uniform, since
+        the number of codes of its own depth divides the larger number.
         """
         spaces = [10**self.digits]
         for depth in range(1, self.depth + 1):
@@ -89,7 +89,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of expressions that are full trees; their texts differ in a number or a sign."""
+        """Number of expressions that are full trees. The texts of any two full trees differ in a number or a sign."""
         numbers = 2**self.depth
         return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
 
@@ -113,7 +113,7 @@ def _value(expression: ExpressionTree) -> int:
 
 
 def _sum_key(expression: ExpressionTree) -> object:
-    """The signed terms of a sum, sorted, so that expressions that are equal up to the order of terms have the same key."""
+    """The sorted signed terms of a sum, so that the order of terms does not change the key."""
     return sorted(((sign, _product_key(term)) for sign, term in _terms(expression, 1)), key=repr)
 
 
@@ -165,11 +165,12 @@ class ArithmeticEnv(TaskEnv):
     The expression, up to the equals sign.
 
     ## Reward
-    1 if the completion is the literal value and nothing else, else 0. Under a chat prompt, the answer within it counts.
+    1 if the completion is exactly the literal value, else 0. Under a chat prompt, only the answer within the
+    completion counts.
 
     ## Arguments
-    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `depth` (2) of the nesting
-    and `digits` (1) of the numbers. Defaults: `split="train"`, `max_new_tokens=16`.
+    All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and, for the difficulty, `depth` (2; of the nesting) and
+    `digits` (1; of the numbers). Defaults: `split="train"`, `max_new_tokens=16`.
     """
 
     task: ClassVar[TaskSpec] = procedural_task(Arithmetic, sizes={"train": 10_000, "test": 1_000}, max_new_tokens=16)

@@ -26,11 +26,11 @@ MOST_PULLS = 100
 def bandit_process(
     contexts: Sequence[str], means: Sequence[Sequence[float]], rewards: Rewards, noise: float, pulls: int
 ) -> Process:
-    """The process of episodes of one or several pulls of the same bandit.
+    """The decision process of episodes of one or several pulls of the same bandit.
 
     The first states are the contexts, in which no arm has been pulled yet. After pull t, the state shows t and, if rewards are
-    0 and 1, the pull's reward, such as `"0110 2=1"`. In the last two states the episode is over: the last pull was of a best
-    arm, or of another arm.
+    0 and 1, the pull's reward, such as `"0110 2=1"`. The last two states mean that the episode is over: in one the last pull
+    was of a best arm, in the other of another arm.
     """
     earned = ("",) if rewards == "normal" else ("=0", "=1")
     names, table = list(contexts), []
@@ -77,14 +77,14 @@ PULLS_IN_WORDS = (
 
 @dataclass(frozen=True)
 class Bandit(ProcessDataset):
-    """Pulls of one bandit; a problem is one or several pulls, with its own chance events.
+    """Pulls of one bandit. A problem is one or several pulls with the problem's own chance events.
 
     Args:
         split: `"train"` or `"test"`: the same bandit, with different chance events.
         seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit, which seeds the drawing of its means.
+        instance: Number of the bandit, which is the seed for drawing the means.
         means: The mean of each arm, given instead of `instance`.
         rewards: `"bernoulli"` for rewards 1 and 0, with means drawn uniformly from [0, 1], or `"normal"` for normally
             distributed rewards, with means drawn from N(0, 1) (the testbed of Sutton & Barto 2018, section 2.3).
@@ -144,11 +144,11 @@ class Bandit(ProcessDataset):
 
     @property
     def needed_actions(self) -> int:
-        """The number of pulls after which an episode ends, and not before."""
+        """The number of pulls in every episode."""
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm for every pull; if several arms are best, the first of them."""
+        """The best arm, once for every pull; if several arms are best, the first best arm."""
         means = self.arm_means
         return self.process.actions[means.index(max(means))] * self.pulls
 
@@ -158,7 +158,10 @@ def _other_arms(means: Sequence[float], arms: object) -> InvalidArgumentError:
 
 
 def _check_arms(options: Mapping[str, Any]) -> None:
-    """Refuse a number of arms that contradicts the means, even the default number, which the data set takes as omitted."""
+    """Check that the number of arms fits the means.
+
+    The data set itself can't check the default number, which it takes as omitted.
+    """
     means = options.get("means")
     if isinstance(means, tuple) and options.get("arms", len(means)) != len(means):
         raise _other_arms(means, options["arms"])
@@ -181,11 +184,12 @@ class BanditEnv(TaskEnv):
 
     ## Description
     Choose an arm. A problem is one pull, or several pulls if `pulls` is set. All problems are pulls of the same bandit, so that
-    learning from one helps with the next. `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` holds the
-    arms' means; the best expected return is the highest mean times the number of pulls.
+    learning from one problem helps with the next problem.
+    `gymnasium.make("rlvr/Bandit-v0").unwrapped.streams.dataset.arm_means` holds the arms' means; the best expected return is
+    the highest mean times the number of pulls.
 
-    If there are several pulls, each is answered with its number and, if rewards are 0 and 1, its reward, such as `2=1:`. Normal
-    rewards are given but not shown.
+    If there are several pulls, the answer to a pull is the pull's number and, if rewards are 0 and 1, the reward, such as
+    `2=1:`. Normal rewards are given but not shown.
 
     ## Action Space
     The tokens of the arms `a`, `b`, `c` and so on; no other token is legal. With the default tokenizer `"char"` these are the
@@ -195,9 +199,9 @@ class BanditEnv(TaskEnv):
     Always `:`, since there is no visible difference between the arms.
 
     ## Reward
-    The arm's reward: 1 with a probability equal to the arm's mean, else 0; or normally distributed around the mean. It is drawn
-    from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last arm pulled is one of the
-    best, whatever its reward was.
+    The arm's reward: 1 with a probability equal to the arm's mean, else 0; or normally distributed around the mean. The reward
+    is drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last arm pulled is
+    one of the best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
@@ -206,14 +210,14 @@ class BanditEnv(TaskEnv):
     `info["verdict"].detail["regret"]` is the best arm's mean minus the pulled arm's mean, summed over the episode's pulls.
 
     ## Arguments
-    All of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0; selects which means are
-    drawn), `means` (such as `(0.2, 0.8)`, instead of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise`
+    All of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100), `arms` (5; from 2 to 26), `instance` (0; seeds the drawing of the
+    means), `means` (such as `(0.2, 0.8)`, instead of `arms` and `instance`), `rewards` (`"bernoulli"` or `"normal"`), `noise`
     (1; for normal rewards), `seed` (of the chance events) and `size` of the data set. Defaults: `split="train"`,
     `tokenizer="char"`, `max_new_tokens=pulls`, which is also the minimum.
 
     Agents with a table (`rlvr train ucb1`, `q-learning`, ...) play `rlvr/BanditState-v0`, which has numbers instead of tokens.
-    It takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`, `size`), `split`,
-    and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
+    `rlvr/BanditState-v0` takes the arguments of the data set (`pulls`, `arms`, `instance`, `means`, `rewards`, `noise`, `seed`,
+    `size`), `split`, and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = dataclasses.replace(process_task(Bandit), load=load_bandit)

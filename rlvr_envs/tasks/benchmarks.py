@@ -1,8 +1,8 @@
-"""The environments of published problems: each is a row of a table in this folder, with one table for each kind.
+"""The environments of published problems. Each environment is a row of a table in this folder; each kind has its own table.
 
-A row names the columns and sizes of the published data, of which nothing is copied here, and contains the text of its class's
-docstring. A missing key is that of the row that `like` names, if any, or has the table's default, given above the first row, or
-else the default in `Benchmark`. Code that a row needs is a function in the module with the same name as the table, such as
+A row names the columns and sizes of the published data, but contains no data, and has the text of the class's docstring. The
+value of a missing key comes from the row that `like` names, or else from the table's defaults above the first row, or else from
+the defaults of `Benchmark`. Code that a row needs is a function in the module with the same name as the table, such as
 `rlvr_envs.tasks.mathematics`.
 
 The class `GSM8KEnv` of the row `[GSM8K]` is an attribute of this module, made at its first use.
@@ -48,9 +48,9 @@ class Benchmark:
     env: str
     """The row's own name: `GSM8K` for `rlvr/GSM8K-v0`."""
     name: str = ""
-    """Name of the data, used for its folder and in the ids of problems; empty for the row's name in lower case."""
+    """Name of the data's folder, and of the data in ids of problems; empty for the row's name in lower case."""
     hub_id: str
-    """As in `rlvr_envs.data.Source`, like all other fields that `Source` also has."""
+    """See `rlvr_envs.data.Source`, which also explains all other fields with the names of its fields."""
     hub_config: str | None = None
     sizes: Mapping[str, int]
     hub_splits: Mapping[str, str] = field(default_factory=dict)
@@ -58,12 +58,12 @@ class Benchmark:
     hub_files: Mapping[str, str] = field(default_factory=dict)
     combined_split: str | None = None
     reader: str
-    """The conversion from a row to a problem, as `module:attribute`: a `rlvr_envs.data.source.ToProblem`, or a class whose
+    """The `module:attribute` of the conversion from a row to a problem: a `rlvr_envs.data.source.ToProblem`, or a class whose
     instances are such conversions."""
     columns: Mapping[str, Any] = field(default_factory=dict)
     """The arguments of this class, if `reader` is a class."""
     belongs: str | None = None
-    """The function that decides whether a row belongs to a split, as `module:attribute`."""
+    """The `module:attribute` of a function that decides whether a row belongs to a split."""
     used: str = ""
     default_split: str | None = None
     """The default split; None for `train`, or for `test` if there is no split `train`."""
@@ -73,7 +73,7 @@ class Benchmark:
     """Name of the default verifier."""
     max_new_tokens: int
     title: str
-    """The first line of the docstring; the following fields are its sections."""
+    """The first line of the docstring. The fields below are the sections of the docstring."""
     description: str
     start: str
     reward: str
@@ -129,7 +129,7 @@ class Benchmark:
 
 @functools.cache
 def rows(kind: str) -> Mapping[str, Benchmark]:
-    """The rows, by name, of the table of a kind, such as `"mathematics"`."""
+    """The rows of the table of a kind, such as `"mathematics"`, by name."""
     table = tomllib.loads((Path(__file__).parent / f"{kind}.toml").read_text(encoding="utf-8"))
     defaults = {key: value for key, value in table.items() if not isinstance(value, dict)}
     own = {key: value for key, value in table.items() if isinstance(value, dict)}

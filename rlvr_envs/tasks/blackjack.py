@@ -1,4 +1,4 @@
-"""Blackjack: after `blackjack, you 9 7, dealer T, hit or stand:`, each turn is answered with the cards that are drawn."""
+"""Blackjack: after a prompt such as `blackjack, you 9 7, dealer T, hit or stand:`, the answer to a turn is the drawn cards."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from verifiers import Problem
 
 RANKS = "A23456789TJQK"
 _DRAWN = 40
-"""Number of cards of a problem: a player has at most 21 cards before the last, and a dealer at most 17."""
+"""Number of cards of a problem. This is enough, since a player has at most 21 cards before the last card, and a dealer at most
+17."""
 _MOVE = re.compile(r"hit|stand")
 _MOST_TURNS = 21
 
 
 class Deck(NamedTuple):
-    """The cards in the order of dealing: two of the player, two of the dealer, then the cards to be drawn."""
+    """The cards in the order of dealing: two for the player, two for the dealer, and then the cards to be drawn."""
 
     cards: str
 
@@ -50,7 +51,7 @@ def play(reference: Deck, moves: Sequence[str]) -> Move:
 
 
 def _rank(hand: str) -> tuple[int, bool]:
-    """The key by which hands are compared: the points, 0 for a bust hand, and then whether the hand is 21 with two cards."""
+    """The key that ranks hands: first the points, with 0 for a bust hand, and then whether the hand is 21 with two cards."""
     points = total(hand)[0]
     return (0, False) if points > 21 else (points, points == 21 and len(hand) == 2)
 
@@ -128,11 +129,11 @@ class BlackjackEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Each turn of the policy is `hit`, which is answered with the policy's cards so far, or `stand`, after which the dealer draws
-    to 17 and stands on a soft 17. If a turn contains several of these words, the last counts; a turn with neither stands. Cards
-    are drawn with replacement, so that only the cards on the table matter and the best strategy is known exactly: it scores
-    0.4766 on average. An ace counts 11 unless the hand would then be bust, and 21 with two cards beats any other 21. There is
-    no betting, doubling or splitting. Problems are generated: nothing is downloaded.
+    Each turn of the policy is `hit` or `stand`. The answer to `hit` is the policy's cards so far. After `stand` the dealer
+    draws to 17, and stands on a soft 17. If a turn contains several of these words, the last word counts; a turn with neither
+    word means `stand`. Cards are drawn with replacement, so that only the cards on the table matter and the best strategy is
+    known exactly: this strategy scores 0.4766 on average. An ace counts 11 unless the hand would then be bust, and 21 with two
+    cards beats any other 21. There is no betting, doubling or splitting. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The player's two cards, and one of the dealer's cards.

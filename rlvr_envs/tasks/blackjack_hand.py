@@ -14,7 +14,7 @@ from rlvr_envs.worlds.process_data import ProcessDataset
 from verifiers import Problem
 
 _CARDS = {card: (4 if card == 10 else 1) / 13 for card in range(1, 11)}
-"""The probability of each card from an infinite deck; an ace is 1."""
+"""The probability of each card from an infinite deck; an ace is card 1."""
 _STANDS = 17
 WIN, DRAW, LOSS = "win", "draw", "loss"
 
@@ -23,7 +23,7 @@ class Hand(NamedTuple):
     """The value of some cards."""
 
     total: int
-    """The sum of the cards, with an ace as 11 if the sum then does not exceed 21."""
+    """The sum of the cards, in which an ace counts as 11 if the sum then does not exceed 21."""
     soft: bool = False
     """Whether an ace counts as 11."""
     natural: bool = False
@@ -67,7 +67,10 @@ def dealer_ends(shown: int) -> Mapping[Hand, float]:
 
 
 def outcome(player: Hand, dealer: Hand) -> int:
-    """1 if the player wins after sticking, -1 if the dealer wins, else 0; the player's natural beats any other 21."""
+    """1 if the player wins after sticking, -1 if the dealer wins, 0 for a draw.
+
+    A player's natural beats any 21 except a natural.
+    """
     if player.natural:
         return 0 if dealer.natural else 1
     if dealer.total > 21:
@@ -77,7 +80,7 @@ def outcome(player: Hand, dealer: Hand) -> int:
 
 @dataclass(frozen=True)
 class BlackjackHand(ProcessDataset):
-    """Hands of blackjack; a problem is a hand with its own chance events.
+    """Hands of blackjack. A problem is a hand with the problem's own chance events.
 
     Args:
         split: `"train"` or `"test"`, which differ in their chance events.
@@ -89,7 +92,10 @@ class BlackjackHand(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process; its states are the player's hand and the dealer's card, such as `18s/A`, and three final states."""
+        """The process.
+
+        Its states are pairs of the player's hand and the dealer's card, such as `18s/A`, and three final states.
+        """
         return _process()
 
     def in_words(self, problem: Problem) -> str:
@@ -108,7 +114,7 @@ class BlackjackHand(ProcessDataset):
 
     @property
     def max_new_tokens(self) -> int:
-        """The default budget, 21 moves, which exceeds any hand: even with nothing but aces, the 20th hit goes over 21."""
+        """The default budget, 21 moves, which is enough for any hand: even with aces alone, the 20th hit goes over 21."""
         return 21
 
 
@@ -167,8 +173,8 @@ class BlackjackHandEnv(TaskEnv):
     ## Description
     Blackjack as in Sutton & Barto 2018, example 5.1: the cards come from an infinite deck, the dealer shows one card, hits
     below 17 and sticks on a soft 17, and an ace counts as 11 if the total then does not exceed 21. A natural is 21 with the
-    first two cards: the player's natural wins unless the dealer has one too; unlike in `rlvr/Blackjack-v0`, a dealer's natural
-    only draws against the player's 21 with more cards. Each hit is answered with the hand that it made. `rlvr_envs.exact`
+    first two cards. The player's natural wins unless the dealer has a natural, too. Unlike in `rlvr/Blackjack-v0`, a dealer's
+    natural only draws against the player's 21 with more cards. The answer to a hit is the resulting hand. `rlvr_envs.exact`
     computes the values of the best policy, and of any policy.
 
     ## Action Space
@@ -176,9 +182,9 @@ class BlackjackHandEnv(TaskEnv):
     and 2.
 
     ## Starting State
-    `14/10:`: the player has 14, the dealer shows a card that counts 10. `18s/A:`: 18 with an ace that counts as 11, the dealer
-    shows an ace. `natural/7:`: 21 with two cards. After a hit the text may be `14/10:H19/10:`. The hands and all further cards
-    are drawn from the problem's seed.
+    `14/10:`: the player has 14, and the dealer shows a card that counts 10. `18s/A:`: the player has 18 with an ace that counts
+    as 11, and the dealer shows an ace. `natural/7:`: the player has 21 with two cards. After a hit the text may be
+    `14/10:H19/10:`. The hands and all further cards are drawn from the problem's seed.
 
     ## Reward
     1 for winning, 0 for a draw, -1 for losing or going over 21. The verdict is `CORRECT` if the hand is won.
@@ -195,13 +201,13 @@ class BlackjackHandEnv(TaskEnv):
 
 
 class BlackjackHandStateEnv(StateEnv):
-    """`rlvr/BlackjackHand-v0`, with the player's hand and the dealer's card observed as the number of a state.
+    """`rlvr/BlackjackHand-v0` with numbers instead of tokens: each state is a player's hand with a dealer's card.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The hands, rewards and ends of `rlvr/BlackjackHand-v0`: 290 states in which to hit or stick, and the states win, draw and
-    loss.
+    The hands, rewards and ends of `rlvr/BlackjackHand-v0`. In 290 states the player hits or sticks; the other states are win,
+    draw and loss.
 
     ## Action Space
     0: hit, 1: stick.

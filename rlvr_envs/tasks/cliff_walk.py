@@ -38,7 +38,7 @@ class CliffWalk(ProcessDataset):
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process; its states are all cells, row by row, and no move leads to a cell of the cliff."""
+        """The process. Its states are all cells, row by row; no move leads to a cell of the cliff."""
         names = tuple(f"{row},{column}" for row in range(self.rows) for column in range(self.columns))
         return Process(names, MOVES, tuple(self._moves()), frozenset({self._goal}))
 
@@ -52,7 +52,10 @@ class CliffWalk(ProcessDataset):
         )
 
     def _moves(self) -> Iterator[tuple[tuple[Branch, ...], ...]]:
-        """The branches of the moves from each cell; the goal, where episodes end, and the cliff, never reached, have none."""
+        """The branches of the moves from each cell.
+
+        The goal, where episodes end, and the cliff, which is never reached, have none.
+        """
         start, columns = self.start(0), self.columns
         for state in range(self.rows * columns):
             row, column = divmod(state, columns)
@@ -89,12 +92,12 @@ class CliffWalkEnv(TaskEnv):
 
     ## Description
     The cliff walk of Sutton & Barto 2018, example 6.6: the start is in the lower left of a grid of 4 x 12 cells, the goal in
-    the lower right, and between them lies a cliff. A step into the cliff leads back to the start. Each move is answered with
-    the cell to which it led. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
+    the lower right, and between them lies a cliff. A step into the cliff leads back to the start. The answer to a move is the
+    cell that the move leads to. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
-    the tokens 1 to 4. A move against the border leaves the walk where it is.
+    the tokens 1 to 4. A move against the border leaves the position unchanged.
 
     ## Starting State
     `3,0:`: row 3 from the top and column 0 from the left. After some moves the text is `3,0:U2,0:R2,1:`.
@@ -104,7 +107,7 @@ class CliffWalkEnv(TaskEnv):
     `CORRECT` if the goal is reached.
 
     ## Episode End
-    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
+    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching the goal.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `rows` (4) and `columns` (12). Defaults: `split="train"`, `tokenizer="char"`,
@@ -115,13 +118,13 @@ class CliffWalkEnv(TaskEnv):
 
 
 class CliffWalkStateEnv(StateEnv):
-    """`rlvr/CliffWalk-v0`, with the cell observed as the number of a state.
+    """`rlvr/CliffWalk-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
-    The grid, rewards and ends of `rlvr/CliffWalk-v0`. The states are the cells, row by row; no walk is ever at a cell of the
-    cliff.
+    The grid, rewards and ends of `rlvr/CliffWalk-v0`. The states are the cells, row by row; the cells of the cliff are never
+    reached.
 
     ## Action Space
     0 to 3: left, down, right and up.

@@ -1,4 +1,4 @@
-"""Connect four: after `connect four 1-7, played 4, you:`, each move is answered with the opponent's column."""
+"""Connect four: after a prompt such as `connect four 1-7, played 4, you:`, the answer to a move is the opponent's column."""
 
 from __future__ import annotations
 
@@ -43,11 +43,12 @@ class ConnectFourEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The last number in each turn of the policy is its move: the number of a column that is not full, in which the policy's mark
-    drops to the lowest free cell. It is answered with the opponent's column. Any other move loses the game. The opponent moves
-    at random (`"random"`); wins or blocks the policy's win if it can do so at once, and otherwise moves at random (`"greedy"`);
-    or, on boards of at most 16 cells, plays optimally (`"optimal"`). The opponent's random choices follow from the problem.
-    Another policy or a person can play the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    The last number in each turn of the policy is its move: the number of a column that is not full. The policy's mark drops to
+    the lowest free cell of this column. The answer is the opponent's column. Any other move loses the game. The opponent
+    `"random"` moves at random. The opponent `"greedy"` wins if it can win at once, otherwise blocks the policy's next move if
+    this would win, and otherwise moves at random. The opponent `"optimal"`, for boards of at most 16 cells, plays optimally.
+    The opponent's random choices follow from the problem. Another policy or a person can play the other side, with
+    `interaction=`. Problems are generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first move.

@@ -22,10 +22,10 @@ _MOST_BITS = 8
 
 @dataclass(frozen=True)
 class ContextualBandit(ProcessDataset):
-    """Pulls of a bandit whose arms' means are linear in the bits of a context; each problem has a context and chance events.
+    """Pulls of a bandit in which an arm's mean is linear in the bits of a context. A problem has a context and chance events.
 
-    With x = (1, ±1, ..., ±1) for the bits of the context, arm a has the mean (1 + w_a · x / (d + 1)) / 2 with w_a in
-    [-1, 1]^(d + 1), which lies in [0, 1].
+    With x = (1, ±1, ..., ±1) for the bits of the context, arm a has the mean (1 + w_a · x / (d + 1)) / 2, where w_a is in [-1,
+    1]^(d + 1). So the mean is in [0, 1].
 
     Args:
         split: `"train"` or `"test"`: the same bandit, with different chance events.
@@ -33,7 +33,7 @@ class ContextualBandit(ProcessDataset):
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         bits: Number of bits d of a context, 1 to 8.
         arms: Number of arms, 2 to 26.
-        instance: Number of the bandit, which seeds the drawing of its weights.
+        instance: Number of the bandit, which is the seed for drawing the weights.
         rewards: `"bernoulli"` for rewards 1 and 0, or `"normal"` for normally distributed rewards.
         noise: Standard deviation of normal rewards.
         pulls: Number of pulls in an episode, all in the same context, 1 to 100.
@@ -57,7 +57,7 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def features(self) -> NDArray[np.float64]:
-        """The features x of each state, f64[s d + 1]; 0 for states in which the episode is over."""
+        """The features x of each state, f64[s d + 1]. States in which the episode is over have features 0."""
         contexts = self._context_features
         between = (len(self.process.states) - 2) // len(contexts) - 1
         again = contexts if self.rewards == "normal" else np.repeat(contexts, 2, axis=0)
@@ -101,11 +101,11 @@ class ContextualBandit(ProcessDataset):
 
     @property
     def needed_actions(self) -> int:
-        """The number of pulls after which an episode ends, and not before."""
+        """The number of pulls in every episode."""
         return self.pulls
 
     def gold(self, state: int) -> str:
-        """The best arm of a context for every pull; if several arms are best, the first of them."""
+        """The best arm of a context, once for every pull; if several arms are best, the first best arm."""
         return self.process.actions[int(self.arm_means[state].argmax())] * self.pulls
 
 
@@ -115,9 +115,9 @@ class ContextualBanditEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The prompt is a context of some bits; choose an arm for it. Each arm's mean reward is a linear function of the bits, which
-    is the same in all problems. If there are several `pulls`, each is answered with the context, the pull's number and, if
-    rewards are 0 and 1, its reward, such as `0110 2=1:`. The means are in
+    The prompt is a context of some bits; choose an arm for this context. Each arm's mean reward is a linear function of the
+    bits, and the function is the same in all problems. If there are several `pulls`, the answer to a pull is the context, the
+    pull's number and, if rewards are 0 and 1, the reward, such as `0110 2=1:`. The means are in
     `gymnasium.make("rlvr/ContextualBandit-v0").unwrapped.streams.dataset.arm_means`; the best expected return is the highest
     mean, averaged over contexts, times the number of pulls.
 
@@ -130,8 +130,8 @@ class ContextualBanditEnv(TaskEnv):
 
     ## Reward
     The arm's reward: 1 with a probability equal to the arm's mean in the context, else 0; or normally distributed around this
-    mean. It is drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last arm
-    pulled is one of the best, whatever its reward was.
+    mean. The reward is drawn from the problem's seed, independently for each arm and pull. The verdict is `CORRECT` if the last
+    arm pulled is one of the best, whatever its reward was.
 
     ## Episode End
     Termination: `pulls` arms were pulled.
@@ -142,27 +142,28 @@ class ContextualBanditEnv(TaskEnv):
 
     ## Arguments
     All of `rlvr_envs.Settings`, `pulls` (1; from 1 to 100, all in one context), `bits` (4; from 1 to 8), `arms` (4; from 2 to
-    26), `instance` (0; selects which weights are drawn), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1; for normal
+    26), `instance` (0; seeds the drawing of the weights), `rewards` (`"bernoulli"` or `"normal"`), `noise` (1; for normal
     rewards), `seed` (of contexts and chance events) and `size` of the data set. Defaults: `split="train"`, `tokenizer="char"`,
     `max_new_tokens=pulls`, which is also the minimum.
 
     Agents with a table (`rlvr train linucb`, `q-learning`, ...) play `rlvr/ContextualBanditState-v0`, which has numbers instead
-    of tokens. It takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`, `rewards`, `noise`, `seed`, `size`),
-    `split`, and `max_steps` instead of `max_new_tokens`, but no argument of `rlvr_envs.Settings`.
+    of tokens. `rlvr/ContextualBanditState-v0` takes the arguments of the data set (`pulls`, `bits`, `arms`, `instance`,
+    `rewards`, `noise`, `seed`, `size`), `split`, and `max_steps` instead of `max_new_tokens`, but no argument of
+    `rlvr_envs.Settings`.
     """
 
     task: ClassVar[TaskSpec] = process_task(ContextualBandit)
 
 
 class ContextualBanditStateEnv(StateEnv):
-    """`rlvr/ContextualBandit-v0`, with the context observed as the number of a state.
+    """`rlvr/ContextualBandit-v0` with numbers instead of tokens: each state is a context with the last pull.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 
     ## Description
     The problems and rewards of `rlvr/ContextualBandit-v0`. Before the first pull, the state is the context read as a binary
-    number; the last two states show whether the last arm was a best arm. `features`, f64[s d + 1], are the features in which
-    the means are linear: 1, and then 1 or -1 for each bit.
+    number; the last two states show whether the last arm was a best arm. The means are linear in `features`, f64[s d + 1]: 1,
+    and then 1 or -1 for each bit.
 
     ## Action Space
     0 to `arms` - 1.

@@ -13,7 +13,7 @@ from verifiers import Between, Problem
 from verifiers.countdown import CountdownReference
 
 _SIGNS = 12
-"""Number of codes of an operation. One to four operations are legal, and this number is divisible by each of these counts."""
+"""Number of codes of an operation. From one to four operations are legal, and this number is divisible by 1, 2, 3 and 4."""
 
 
 class SolvedGame(NamedTuple):
@@ -28,8 +28,8 @@ class SolvedGame(NamedTuple):
 class Countdown(ProceduralDataset[SolvedGame]):
     """Write an expression with the given numbers, each exactly once, that has the target's value.
 
-    Every game has a solution, since it is made by repeatedly joining two numbers with a random operation whose result is whole,
-    greater than 0 and at most `max_target`. Any other expression with the target's value is correct as well. Games with the
+    A game is made by repeatedly joining two numbers with a random operation, whose result is whole, greater than 0 and at most
+    `max_target`. So every game has a solution. Any other expression with the target's value is correct as well. Games with the
     same numbers, in any order, and the same target belong to the same split.
 
     Args:
@@ -100,7 +100,7 @@ class Countdown(ProceduralDataset[SolvedGame]):
     def _task(self, content: SolvedGame) -> GeneratedProblem:
         numbers = " ".join(map(str, content.numbers))
         reference = CountdownReference(content.numbers, content.target)
-        columns = {"nums": list(content.numbers)}  # the name in public data sets and their reward functions
+        columns = {"nums": list(content.numbers)}  # the column's name in public data sets
         return GeneratedProblem(f"make {content.target} from {numbers}:", reference, content.solution, columns)
 
 
@@ -112,7 +112,7 @@ class _Operand(NamedTuple):
 
 
 def _legal_signs(high: int, low: int, limit: int) -> str:
-    """The operations on `high >= low` whose result is a whole number from 1 to `limit`; there is always at least one."""
+    """The operations on `high >= low` with a whole result from 1 to `limit`. There is always at least one such operation."""
     signs = "-" if high > low else ""
     signs += "+" if high + low <= limit else ""
     signs += "*" if high * low <= limit else ""

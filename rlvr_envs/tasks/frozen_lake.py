@@ -31,14 +31,14 @@ LAYOUT = """
 
 @dataclass(frozen=True)
 class FrozenLake(ProcessDataset):
-    """Walks over one lake; a problem is a walk with its own chance events.
+    """Walks over one lake. A problem is a walk with the problem's own chance events.
 
     Args:
         split: `"train"` or `"test"`: the same lake, with different chance events.
         seed: Seed of the chance events.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
-        layout: The lake as a drawing with holes as traps, of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
-        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
+        layout: A drawing of the lake, of at most 10 x 10 cells, with holes as traps; see `rlvr_envs.worlds.drawing`.
+        slip: Probability that a move leads sideways instead: to the left or the right of its direction, with equal probability.
 
     Raises:
         InvalidArgumentError: If the layout is not a drawing of a world, or the probability is out of range.
@@ -86,7 +86,7 @@ class FrozenLakeEnv(TaskEnv):
 
     ## Description
     Walk from the start to the goal over ice: with probability `slip` = 2/3, a move leads to the left or the right of its
-    direction instead. Each move is answered with the cell to which it led. The table of transitions equals that of Gymnasium's
+    direction instead. The answer to a move is the cell that the move leads to. The transitions are the same as in Gymnasium's
     `FrozenLake-v1` with 4 x 4 cells. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
         +---+---+---+---+
@@ -104,15 +104,15 @@ class FrozenLakeEnv(TaskEnv):
 
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
-    the tokens 1 to 4. A move against the border leaves the walk where it is.
+    the tokens 1 to 4. A move against the border leaves the position unchanged.
 
     ## Starting State
     `00:`: row 0 from the top and column 0 from the left. After some moves the text may be `00:R10:R11:`. Problems differ only
-    in their chance events, which are drawn from the problem's seed, independently for each step and move, and never shown: the
-    same moves in the same problem always lead along the same path.
+    in their chance events, which are never shown. Chance events are drawn from the problem's seed, independently for each step
+    and move, so the same moves in the same problem always lead along the same path.
 
     ## Reward
-    1 for reaching the goal, 0 for anything else. The verdict is `CORRECT` if the goal is reached.
+    1 for the move that reaches the goal, 0 for any other move. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
     Termination: the goal or a hole is reached. Truncation: `max_new_tokens` moves were made without reaching either.
@@ -127,7 +127,7 @@ class FrozenLakeEnv(TaskEnv):
 
 
 class FrozenLakeStateEnv(StateEnv):
-    """`rlvr/FrozenLake-v0`, with the cell observed as the number of a state.
+    """`rlvr/FrozenLake-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -23,18 +23,18 @@ _INTEGER_RANGE = range(-30, 31)
 
 @dataclass(frozen=True)
 class Fragment:
-    """A building block of a function, in words, as Python source, and as a callable."""
+    """A building block of a function, given in words, as Python source, and as a callable."""
 
     words: str
     code: str
-    apply: Callable[[Any], Any]  # its argument is an int, a character or a list of these, depending on the table
+    apply: Callable[[Any], Any]  # takes an int, a character or a list of these, depending on the table
     edge: int = 0
-    """The argument at which a condition changes its answer."""
+    """The argument at which a condition changes between true and false."""
 
 
 @dataclass(frozen=True)
 class FunctionProblem:
-    """A function to write: the prompt's words, a correct body, the function itself, and the arguments of its tests."""
+    """A function to write: its description, a correct body, the function itself, and the arguments of the tests."""
 
     head: str
     words: str
@@ -42,7 +42,7 @@ class FunctionProblem:
     apply: Callable[[Any], Any]
     inputs: Callable[[np.random.Generator], tuple[object, ...]]
     key: object
-    """The function's results on sample elements, and its effect on collections in words."""
+    """The function's results on sample elements, and a description of its effect on collections."""
     seed: int = 0
     """Seed of the randomly drawn inputs."""
 
@@ -88,7 +88,7 @@ def _repeated(times: int) -> Fragment:
     return Fragment(f"written {times} times", f"c * {times}", lambda c: c * times)
 
 
-# Tables of all blocks, from which an index is drawn; the longest words determine the longest prompt.
+# Tables of all blocks; an index is drawn from each. The longest words of the tables determine the longest prompt.
 _VALUES = (
     *(_affine(a, b) for a in range(2, 10) for b in (*range(-9, 0), *range(1, 10))),
     *map(_square, range(1, 10)),
@@ -130,10 +130,10 @@ _TABLES: Mapping[int, tuple[tuple[Fragment, ...], ...]] = {
     2: (_VALUES, _CONDITIONS, _SUMMARIES + _LISTINGS),
     3: (_VALUES, _VALUES, _CONDITIONS, _CONDITIONS, _SUMMARIES + _LISTINGS),
 }
-"""For each level, the parts of its functions; for level 2, the parts of functions of a list."""
+"""The tables of the parts of each level's functions; for level 2, of the functions of a list."""
 _STRING_TABLES = (_CHARACTER_VALUES, _CHARACTER_CONDITIONS, _JOININGS)
 _STRING_CODES = math.prod(map(len, _TABLES[2])) // 2
-"""Number of codes of level 2 for functions of a string: one code in three, although there are fewer such functions."""
+"""Number of codes of level 2 for functions of a string. This is one code in three, although few functions take a string."""
 
 
 @dataclass(frozen=True)
@@ -141,8 +141,8 @@ class Function(ProceduralDataset[FunctionProblem]):
     '''Write the body of a small Python function, given its typed signature and a docstring.
 
     The prompt is the function's first lines, and the completion continues from there (or is the whole function again). The
-    tests call the function with at least 8 arguments: edge cases and random ones. Functions that do the same to each element of
-    their argument, in whatever words, belong to the same split.
+    tests call the function with at least 8 arguments, which are edge cases and random values. Functions that do the same to
+    each element of their argument belong to the same split, whatever their description.
 
     A function of level 1 maps a number in one of two ways. A function of level 2 filters, maps and collects a list or a string.
     A function of level 3 filters a list, maps its elements in one of two ways and collects them. A prompt of level 2:
@@ -208,7 +208,7 @@ class Function(ProceduralDataset[FunctionProblem]):
         return f"Complete this Python function:\n\n```python\n{problem.prompt}```"
 
     def _task(self, content: FunctionProblem) -> GeneratedProblem:
-        # Imported here, since only this family is judged by unit tests, and the other families need not wait for the import.
+        # Only this family is judged by unit tests; the import is here so that the other families need not wait for it.
         from verifiers.unit_tests import CallCase, CallTests
 
         prompt = _prompt(content)
@@ -222,7 +222,7 @@ def _prompt(program: FunctionProblem) -> str:
 
 
 def _chosen(code: int, tables: tuple[tuple[Fragment, ...], ...]) -> Iterator[Fragment]:
-    """The fragment of each table that a code selects; codes beyond the number of combinations start over."""
+    """The fragment that a code selects from each table. After the last combination, codes start again with the first."""
     for table in tables:
         code, index = divmod(code, len(table))
         yield table[index]
@@ -299,7 +299,10 @@ def _string_program(value: Fragment, condition: Fragment, collect: Fragment) -> 
 
 
 def _longest_programs(level: int) -> list[FunctionProblem]:
-    """Programs made of the longest parts; no prompt or body of the level is longer than the longest of these programs."""
+    """Programs of the longest parts.
+
+    No prompt or body of the level is longer than the longest prompt or body of these programs.
+    """
     value, condition = _longest(_VALUES), _longest(_CONDITIONS)
     if level == 1:
         return [_number_program(value, value, condition)]
@@ -313,7 +316,7 @@ def _longest_programs(level: int) -> list[FunctionProblem]:
 
 
 def _longest(fragments: tuple[Fragment, ...]) -> Fragment:
-    """A fragment with the longest words and the longest code of a table, which may come from different fragments."""
+    """A fragment with the longest words and the longest code in a table; words and code may come from different fragments."""
     words = max((fragment.words for fragment in fragments), key=len)
     return Fragment(words, max((fragment.code for fragment in fragments), key=len), fragments[0].apply)
 

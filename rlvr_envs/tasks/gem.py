@@ -27,16 +27,16 @@ class GEMEnv(TaskEnv):
 
     ## Description
     Games in words, such as `game:Sudoku-v0-easy` and `game:Sokoban-v0-easy`, in which a move is written in `\boxed{}`. `game`
-    is a game's id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. Each turn of the policy, even with a wrong
-    move, is answered with the game's reply. Nothing is downloaded; the games are played in the sandbox, which confines their
+    is a game's id in gem-llm 0.1.0, which `pip install 'rlvr-envs[gem]'` installs. The answer to each turn of the policy, even
+    with a wrong move, is the game's reply. Nothing is downloaded. The games are played in the sandbox, which confines their
     random numbers, output and failures.
 
     ## Starting State
     The rules and the state of the game, in the game's words. Default prompt `chat`: one user message.
 
     ## Reward
-    The game's reward for each turn, given at the turn's last token; for the turn that ends the game, it is the verdict's score.
-    In most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game with a reward of -0.1.
+    The game's reward for each turn, given at the turn's last token. The reward of the turn that ends the game is the verdict's
+    score. In most games the sum is 1 for a win. A turn without a `\boxed{}` move ends the game with a reward of -0.1.
 
     ## Episode End
     Terminates when the game is over; truncates if `max_new_tokens` or `max_turns` are used up first.

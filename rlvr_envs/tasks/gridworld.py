@@ -17,20 +17,20 @@ from rlvr_envs.worlds.world import MAX_SIDE, Cell, World
 from verifiers import FINITE, Between, Problem
 
 TEST_SHARE = 5
-"""The test split holds one out of this number of pairs of start and goal, rounded up."""
+"""One out of this number of pairs of start and goal, rounded up, belongs to the test split."""
 
 
 @dataclass(frozen=True)
 class GridWorld(GeneratedDataset):
     """All pairs of a start and a different goal in an open grid of n x n cells.
 
-    A stable hash determines the order of the pairs. The first fifth is the test split and the rest the train split, so that the
-    splits are disjoint and the first problems of each split are a fair sample.
+    A stable hash determines the order of the pairs. The first fifth is the test split, and the other pairs are the train split.
+    So the splits are disjoint, and the first problems of each split are a fair sample.
 
     Args:
         split: `"train"` or `"test"`.
         n: Number of rows and of columns, from 2 to 10.
-        step_reward: Reward of every move; the move that reaches the goal gets 1 in addition.
+        step_reward: Reward of every move. The move that reaches the goal gets an additional reward of 1.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -66,20 +66,20 @@ class GridWorld(GeneratedDataset):
 
     @property
     def max_new_tokens(self) -> int:
-        """The default budget: as many moves as there are cells, n**2; the longest of all shortest paths takes 2n - 2 moves."""
+        """The default budget, n**2 moves, one for each cell. The longest of all shortest paths takes 2n - 2 moves."""
         return self.n**2
 
     @functools.cached_property
     def process(self) -> Process:
-        """The process of all problems, with the state `goal * n**2 + cell`; cells and goals are numbered row by row."""
+        """The process of all problems. The state is `goal * n**2 + cell`, with cells and goals numbered row by row."""
         cells = [(row, column) for row in range(self.n) for column in range(self.n)]
-        # Any cell other than the goal can be the start, since the states of a process are all cells.
+        # The start does not matter here, since a process has all cells as states; any cell other than the goal will do.
         worlds = [self._world(cells[goal == cells[0]], goal) for goal in cells]
         return world_process(worlds, (_written(cell, goal) for goal in cells for cell in cells))
 
     @property
     def starts(self) -> Mapping[int, float]:
-        """The probability of starting in each state: the same for each problem."""
+        """The probability of starting in each state, which is the same for the start of each problem."""
         return {self.start(index): 1 / len(self) for index in range(len(self))}
 
     def start(self, index: int) -> int:
@@ -94,7 +94,7 @@ class GridWorld(GeneratedDataset):
 
     @functools.cached_property
     def _problems(self) -> dict[int, Problem]:
-        # Problems are cached, since streams ask for a row's problem at every token, and a world computes its neighbours once.
+        # Streams ask for a row's problem at every token, and a world computes neighbours only once, so problems are cached.
         return {}
 
     @functools.cached_property
@@ -138,20 +138,20 @@ class GridWorldEnv(TaskEnv):
 
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
-    the tokens 1 to 4. A move against the border leaves the walk where it is.
+    the tokens 1 to 4. A move against the border leaves the position unchanged.
 
     ## Starting State
-    `03>21:`: the start in row 0 (from the top) and column 3 (from the left), the goal in row 2 and column 1. The position of
-    the walk after some moves follows from the tokens: the environment is Markov.
+    `03>21:`: the start is in row 0 (from the top) and column 3 (from the left), and the goal in row 2 and column 1. The
+    position after some moves follows from the tokens, so the environment is Markov.
 
     ## Reward
-    -0.01 (`step_reward`) for every move, and an additional 1 for the move that reaches the goal: reaching the goal in d moves
-    returns 1 - 0.01 d, and the last move earns 1 + `step_reward` = 0.99. In a textbook's grid world, where the last move earns
-    exactly 1, each walk that reaches the goal returns 0.01 more than here, and the best walks are the same. With
-    `step_reward=0`, only reaching the goal is rewarded, with 1. The verdict is `CORRECT` if the goal is reached.
+    -0.01 (`step_reward`) for every move, and an additional 1 for the move that reaches the goal. So a walk that reaches the
+    goal in d moves returns 1 - 0.01 d, and its last move earns 1 + `step_reward` = 0.99. In a textbook's grid world, where the
+    last move earns exactly 1, each such walk returns 0.01 more than here, and the best walks are the same. With
+    `step_reward=0`, only the move that reaches the goal has a reward, 1. The verdict is `CORRECT` if the goal is reached.
 
     ## Episode End
-    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching it.
+    Termination: the goal is reached. Truncation: `max_new_tokens` moves were made without reaching the goal.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `n` (4; from 2 to 10) and `step_reward` (-0.01). Defaults: `split="train"`,
@@ -162,7 +162,7 @@ class GridWorldEnv(TaskEnv):
 
 
 class GridWorldStateEnv(StateEnv):
-    """`rlvr/GridWorld-v0`, with the cell and the goal observed as the number of a state.
+    """`rlvr/GridWorld-v0` with numbers instead of tokens: each state is a goal with a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

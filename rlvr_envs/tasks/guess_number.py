@@ -1,4 +1,4 @@
-"""Guessing a number: after a prompt such as `guess 1-100:`, each guess is answered with `higher` or `lower`."""
+"""Guessing a number: after a prompt such as `guess 1-100:`, the answer to a guess is `higher` or `lower`."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ def play(reference: SecretNumber, moves: Sequence[str]) -> Move:
 
 @dataclass(frozen=True)
 class GuessNumber(ProceduralDataset[int]):
-    """Guess a number from 1 to `high`; each guess is answered with `higher` or `lower`.
+    """Guess a number from 1 to `high`. The answer to a guess is `higher` or `lower`.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         high: The greatest possible number, from 8 to 10**9.
-        guesses: Number of guesses; by default just enough for halving the remaining range.
+        guesses: Number of guesses. The default is just enough for a player who halves the remaining range.
     """
 
     name: ClassVar[str] = "guess_number"
@@ -115,14 +115,14 @@ def _room(dataset: GuessNumber) -> tuple[int, int]:
 
 
 class GuessNumberEnv(TaskEnv):
-    """Guess a number; each guess is answered with `higher` or `lower`.
+    """Guess a number, with `higher` or `lower` as the answer to each guess.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The last number in each turn of the policy is its guess. It is answered with `higher`, `lower` or `no number` until the
-    number is guessed or there are no guesses left. Halving the remaining range always wins; later turns need the answers to
-    earlier turns. Problems are generated: nothing is downloaded, and the secrets of the train and test splits are disjoint.
+    The last number in each turn of the policy is its guess. The answer is `higher`, `lower` or `no number`, until the number is
+    guessed or no guesses are left. A player who halves the remaining range always wins; later turns need the answers to earlier
+    turns. Problems are generated: nothing is downloaded, and the secrets of the train and test splits are disjoint.
 
     ## Starting State
     The range.

@@ -1,4 +1,4 @@
-"""Hangman: after a prompt such as `----- 8 misses:`, each guess is answered with its letter's positions and the misses left."""
+"""Hangman: after a prompt such as `----- 8 misses:`, the answer to a guess is the letter's positions and the misses left."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class HangmanVerifier(GameVerifier):
 
 
 def _room(dataset: Hangman) -> tuple[int, int]:
-    # The longest game guesses each letter in a separate turn, and misses with whole words.
+    # In the longest game, each letter is guessed in a separate turn, and all misses are whole words.
     said = dataset.length * len("a.") + dataset.misses * (dataset.length + 1)
     turns = dataset.length + dataset.misses - 1
     return said, (turns - 1) * len(f"\n{_state('-' * dataset.length, dataset.misses)}\n")
@@ -101,11 +101,11 @@ class HangmanEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The last word in each turn of the policy is its guess: a letter, or the whole word. It is answered with the word, in which
-    `-` replaces letters not yet guessed, and the number of misses left. A guess that reveals nothing is a miss, even a letter
-    that was guessed before. The secrets are common English words from the environment's own list (`rlvr_envs.games.WORDS`); the
-    secrets of the train and test splits are disjoint. A player who knows the list can find every word with the default number
-    of misses.
+    The last word in each turn of the policy is its guess: a letter, or the whole word. The answer is the word, with `-` for
+    letters not yet guessed, and the number of misses left. A guess that reveals nothing is a miss, even if its letter was
+    guessed before. The secrets are common English words from the environment's own list (`rlvr_envs.games.WORDS`); the secrets
+    of the train and test splits are disjoint. A player who knows the list can find every word with the default number of
+    misses.
 
     ## Starting State
     The number of letters of the word, and the number of misses.

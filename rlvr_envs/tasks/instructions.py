@@ -37,10 +37,10 @@ _LAYOUTS = (
     ("{request}\n\nKeep to this:\n- {instructions}", "\n- "),
     ("{request}\n\n{instructions}", "\n"),
 )
-"""The layouts of a prompt, each with the separator of its instructions."""
+"""The layouts of a prompt, each with the text between two instructions."""
 _CHARACTERS = string.digits + string.ascii_letters + string.punctuation + " \n"
 _CODES = 2**128
-"""Number of codes, much larger than the number of prompts, so that each choice is nearly uniform."""
+"""Number of codes, which is much larger than the number of prompts, so that each choice is nearly uniform."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +49,9 @@ class InstructionPrompt:
 
     prompt: str
     request: tuple[str, str]
-    """The form of the request, and the request's subject."""
+    """The form and the subject of the request."""
     instructions: Mapping[str, Mapping[str, object]]
-    """The parameters of each instruction, by its id."""
+    """The parameters of each instruction, by the instruction's id."""
 
 
 @dataclass(frozen=True)
@@ -68,14 +68,14 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         instructions: Maximum number of instructions of a prompt, from 1 to 3. Some kinds are compatible with few others.
         kinds: Kinds of instructions, as one text or a sequence of texts: an id of IFEval such as `"punctuation:no_comma"`, the
             part of ids before the colon, such as `"keywords"`, or a preset. `"basic"` has the 22 kinds that are judged without
-            another package, and `"all"` has all 25; the language of a response, and English in capitals or small letters, need
-            the package `langdetect`.
+            another package, and `"all"` has all 25. Three kinds need the package `langdetect`: the language of a response, and
+            English in capitals or small letters.
         max_words: Largest number of words that an instruction may demand or set as a limit, from 40 to 1000. A word may take
             several tokens, especially in capitals and in languages other than English.
 
     Raises:
         UnknownNameError: If there is no such kind.
-        MissingDependencyError: If a kind needs `langdetect` and it is not installed.
+        MissingDependencyError: If a kind needs `langdetect` and this package is not installed.
     """
 
     name: ClassVar[str] = "instructions"
@@ -143,7 +143,7 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
         return InstructionPrompt(prompt, (form, topic.subject), instructions)
 
     def _draw_kinds(self, draws: Draws) -> list[str]:
-        """Draw the kinds: the first is any kind, each further one any kind that is compatible with all earlier ones."""
+        """Draw the kinds. The first may be any kind; each further kind must be compatible with all earlier kinds."""
         count = 1 + draws.below(self.instructions)
         chosen: list[str] = []
         left: Iterable[str] = self._chosen
@@ -156,7 +156,10 @@ class Instructions(ProceduralDataset[InstructionPrompt]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of requests times different layouts; for a single instruction, the last layout equals the second."""
+        """Number of requests times number of different layouts.
+
+        For a single instruction, the last layout equals the second layout.
+        """
         asked = [topic.questions if self._chosen == (_QUESTION,) else topic.forms for topic in TOPICS]
         tones = 1 if self._chosen == (_QUESTION,) else len(TONES)
         return sum(map(len, asked)) * tones * (len(_LAYOUTS) - 1)
@@ -187,15 +190,16 @@ class InstructionsEnv(TaskEnv):
 
     ## Description
     Write a postcard, a product description, a poem and so on, and follow one to three instructions, such as "leave out commas"
-    or "stay below 60 words": the kinds of IFEval, in other words and with other requests, for training. Problems are generated:
-    nothing is downloaded, and the train and test splits are disjoint.
+    or "stay below 60 words". The kinds of instructions are IFEval's; the wording and the requests are different, so that the
+    problems can be used for training. Problems are generated: nothing is downloaded, and the train and test splits are
+    disjoint.
 
     ## Starting State
-    The request and its instructions. Default prompt `chat`: one user message with only these.
+    The request and its instructions. The default prompt, `chat`, is one user message with only this text.
 
     ## Reward
-    1 if the response follows all instructions in the strict sense, else 0. Whether it fulfils the request is not judged.
-    `verifier=("ifeval", {"partial_credit": True})` gives the share of instructions that are followed.
+    1 if the response follows all instructions in the strict sense, else 0. The response need not fulfil the request.
+    `verifier=("ifeval", {"partial_credit": True})` gives the share of followed instructions.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and `instructions=3` (the maximum number in a prompt),

@@ -26,14 +26,14 @@ class LinearEquation(ProceduralDataset[Coefficients]):
     """Solve `a x + b = c`, with `a` and `b` not 0.
 
     Multiples of one equation belong to the same split. The answer is a literal such as `-7` or `3/2`. An equal fraction or
-    decimal is right as well; an expression such as `(20-5)/3` is not.
+    decimal is right as well. An expression such as `(20-5)/3` is wrong.
 
     Args:
         split: `"train"` or `"test"`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
-        max_coefficient: Largest absolute value of `a` and `b`, and of the solution if `solution="integer"`, otherwise of `c`;
-            at most 10**6.
+        max_coefficient: Largest absolute value of `a` and `b`, and of the solution (if `solution="integer"`) or `c`
+            (otherwise); at most 10**6.
         solution: `"integer"` if the solution is a whole number; `"rational"` if it may be a fraction.
     """
 

@@ -1,4 +1,4 @@
-"""Mastermind: after `break 4 of 1-6:`, each guess is answered with the numbers of right and misplaced digits."""
+"""Mastermind: after a prompt such as `break 4 of 1-6:`, the answer to a guess is the numbers of right and misplaced digits."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import Between, InvalidArgumentError, Problem
 
 MOST_CODES = 50_000
-"""Maximum number of codes among which `Mastermind.gold_turns` searches for a code that agrees with all answers."""
+"""Maximum number of codes that `Mastermind.gold_turns` searches for a code that agrees with all answers."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -26,7 +26,7 @@ class Code(NamedTuple):
 
 
 def feedback(code: str, guess: str) -> tuple[int, int]:
-    """Count the digits of a guess that are right, and the digits that are elsewhere in the code."""
+    """Count the right digits of a guess, and the digits that are elsewhere in the code."""
     right = sum(map(str.__eq__, code, guess))
     return right, (Counter(code) & Counter(guess)).total() - right
 
@@ -138,14 +138,14 @@ def _room(dataset: Mastermind) -> tuple[int, int]:
 
 
 class MastermindEnv(TaskEnv):
-    """Break a code of digits; each guess is answered with the numbers of right and misplaced digits.
+    """Break a code of digits, with the numbers of right and misplaced digits as the answer to each guess.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The last number in each turn of the policy is its guess. It is answered with the number of digits that are right and the
-    number of digits that are elsewhere in the code (`1 right 2 near`), until the code is broken or there are no guesses left.
-    Problems are generated: nothing is downloaded, and the codes of the train and test splits are disjoint.
+    The last number in each turn of the policy is its guess. The answer is the number of right digits and the number of digits
+    that are elsewhere in the code (`1 right 2 near`), until the code is broken or no guesses are left. Problems are generated:
+    nothing is downloaded, and the codes of the train and test splits are disjoint.
 
     ## Starting State
     The number of digits of the code, and the possible digits.

@@ -1,4 +1,4 @@
-"""Code for rows of `mathematics.toml`: problems with a context, and which rows of NuminaMath can be judged."""
+"""Code for rows of `mathematics.toml`: make problems with a context, and find the rows of NuminaMath that can be judged."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ LAYOUT = """
 | S       T |
 +---+---+---+
 """
-"""The default layout: the way leads from the start in the lower left right, up and right to the goal, above the trap."""
+"""The default layout. From the start in the lower left, the way to the goal leads right, up and right, above the trap."""
 
 GOAL_REWARD = 10.0
 TRAP_REWARD = -10.0
@@ -30,12 +30,12 @@ TRAP_REWARD = -10.0
 
 @dataclass(frozen=True)
 class Maze(GeneratedDataset):
-    """One problem, the same in both splits: the policy learns this one maze, and there is nothing to generalise to.
+    """One problem, which is the same in both splits. The policy learns this one maze, and there is nothing to generalise to.
 
     Args:
         split: `"train"` or `"test"`.
-        layout: The maze as a drawing of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
-        step_reward: Reward of every move; a move into a goal gets 10 in addition, and a move into a trap -10.
+        layout: A drawing of the maze, of at most 10 x 10 cells; see `rlvr_envs.worlds.drawing`.
+        step_reward: Reward of every move. A move into a goal gets an additional 10, and a move into a trap an additional -10.
 
     Raises:
         UnknownNameError: If the split is unknown.
@@ -116,8 +116,8 @@ class MazeEnv(TaskEnv):
     Observation space, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Walk from the start to the goal, past the trap. The tokens are the four moves. There is one problem, the same in both
-    splits. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
+    Walk from the start to the goal, past the trap. The tokens are the four moves. There is one problem, which is the same in
+    both splits. `rlvr_envs.exact` computes the optimal values, and the values of any policy.
 
         +---+---+---+
         |   |     G |
@@ -127,11 +127,11 @@ class MazeEnv(TaskEnv):
 
     ## Action Space
     The tokens of the four moves `L`, `D`, `R` and `U`; no other token is legal. With the default tokenizer `"char"` these are
-    the tokens 1 to 4. A move against a wall or the border leaves the walk where it is.
+    the tokens 1 to 4. A move against a wall or the border leaves the position unchanged.
 
     ## Starting State
-    `10:`: the start in row 1 (from the top) and column 0 (from the left). The position of the walk after some moves follows
-    from the tokens: the environment is Markov.
+    `10:`: the start is in row 1 (from the top) and column 0 (from the left). The position after some moves follows from the
+    tokens, so the environment is Markov.
 
     ## Reward
     10 for the move that reaches the goal, -10 for the move that enters the trap, and in addition `step_reward` (0) for every
@@ -149,7 +149,7 @@ class MazeEnv(TaskEnv):
 
 
 class MazeStateEnv(StateEnv):
-    """`rlvr/Maze-v0`, with the cell observed as the number of a state.
+    """`rlvr/Maze-v0` with numbers instead of tokens: each state is a cell.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

@@ -1,4 +1,4 @@
-"""Code for rows of `other.toml`: instructions, schemas, and questions about tables."""
+"""Code for rows of `other.toml`: make problems with instructions, schemas, and questions about tables."""
 
 from __future__ import annotations
 

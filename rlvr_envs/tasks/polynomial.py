@@ -32,8 +32,8 @@ class Polynomial(ProceduralDataset[Product]):
         seed: Seed of the whole data set, at least 0.
         size: Number of problems, each different; for the default see `ProceduralDataset`.
         degree: Number of factors, from 2 to 8.
-        max_leading: Largest `a` of the factors `a x + b`, which is at least 1; `max_leading` is at most 1000.
-        max_constant: Largest absolute value of `b` in the factors, which is never 0; `max_constant` is at most 1000.
+        max_leading: Largest `a` of the factors `a x + b`, from 1 to 1000.
+        max_constant: Largest absolute value of `b` in the factors, at most 1000. The number `b` is never 0.
         task: `"expand"`, `"factor"`, or `"mixed"` for both with equal probability.
     """
 
@@ -47,7 +47,7 @@ class Polynomial(ProceduralDataset[Product]):
 
     def _describe(self) -> ProblemShape:
         product_bytes = self.degree * len(f"({self.max_leading}x-{self.max_constant})")
-        # No coefficient exceeds, in absolute value, the product of the sums of the factors' coefficients.
+        # The absolute value of a coefficient is at most the product of the sums of the factors' absolute coefficients.
         largest = (self.max_leading + self.max_constant) ** self.degree
         sum_bytes = (self.degree + 1) * len(f"+{largest}x^{self.degree}")
         return ProblemShape(
@@ -80,7 +80,10 @@ class Polynomial(ProceduralDataset[Product]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of questions: products to expand, or for `"factor"` products of factors `x + b` in any order."""
+        """Number of questions.
+
+        These are products to expand; for `"factor"`, only products of factors `x + b`, in any order, count.
+        """
         if self.task == "factor":
             return int((2 * self.max_constant) ** self.degree // math.factorial(self.degree))
         return self._space // len(self._forms)
@@ -133,7 +136,7 @@ class PolynomialEnv(TaskEnv):
     the train and test splits are disjoint.
 
     ## Starting State
-    The polynomial, and whether to expand or to factor it.
+    The polynomial, and the task to expand or to factor it.
 
     ## Reward
     1 if the answer is algebraically equal to the polynomial and has the required form, else 0.

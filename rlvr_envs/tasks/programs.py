@@ -1,4 +1,4 @@
-"""Code for rows of `programs.toml`: tests in other forms, and which rows have tests."""
+"""Code for rows of `programs.toml`: convert tests, and find the rows that have tests."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def livecodebench(row: Row, default_id: str) -> Problem:
 
 
 def _plain(value: object) -> object:
-    """A date as text, as in JSON Lines; the hub's table has a separate type for dates."""
+    """Write a date as text, as in JSON Lines. The hub's table has a separate type for dates."""
     return value.isoformat() if isinstance(value, datetime.datetime) else value
 
 
@@ -116,7 +116,7 @@ def _first_solution(row: Row, wanted: int) -> str | None:
 
 
 def reads_stdin(row: Row, split: str) -> bool:
-    """Whether the programs of a row of CodeContests read standard input, not a named file."""
+    """Whether the programs of a row of CodeContests read standard input instead of a named file."""
     return optional_text(row, "input_file").strip() == ""
 
 
@@ -196,11 +196,12 @@ import pytest
 def solution():
     return pathlib.Path(__file__).with_name("solution.py").read_text()
 """
-"""The fixture of `test_execution(solution)` and `test_string(solution)`, which insert the solution's text into a program."""
+"""The fixture for `test_execution(solution)` and `test_string(solution)`. These tests insert the solution's text into a
+program."""
 
 
 def _beside(test: str, entry_point: str = "") -> FunctionTests:
-    """Make tests that use the program's definitions by their bare names, as if program and tests were one file."""
+    """Make tests that use the names of the program directly, as if program and tests were one file."""
     from verifiers.unit_tests import FunctionTests
 
     return FunctionTests(f"from solution import *\n{test}", entry_point=entry_point, together=True)

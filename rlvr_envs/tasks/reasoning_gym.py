@@ -26,16 +26,16 @@ _KEPT = 4096
 
 @dataclass(frozen=True)
 class ReasoningGym(SeededDataset):
-    """Problems of one data set of reasoning-gym; each is a function of task, level, config, split, seed and index.
+    """Problems of one data set of reasoning-gym. Each problem is a pure function of task, level, config, split, seed and index.
 
-    Each problem comes from a data set of reasoning-gym with its own seed, made in the sandbox, since some data sets run
-    programs. The splits are disjoint by construction: a stable hash of the question determines the split, and one question in
-    four belongs to `"test"`. Questions that are too long are skipped. Problems whose answers can't be judged are skipped, too:
-    their own right answer does not get the full score, or a meaningless answer does.
+    Each problem comes from a data set of reasoning-gym with a separate seed. The problem is made in the sandbox, since some
+    data sets run programs. The splits are disjoint by construction: a stable hash of the question determines the split, and one
+    question in four belongs to `"test"`. Questions that are too long are skipped. Problems that can't be judged are skipped,
+    too: their right answer does not get the full score, or a meaningless answer gets it.
 
     Args:
         split: `"train"` or `"test"`.
-        task: Name of the data set; `"composite"` mixes several, given by `config={"datasets": [{"name": "chain_sum"}, ...]}`.
+        task: Name of the data set. `"composite"` mixes the data sets in `config={"datasets": [{"name": "chain_sum"}, ...]}`.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         level: Level of the task's curriculum, from 0; None for the defaults of the task's config.
@@ -68,7 +68,7 @@ class ReasoningGym(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """None, since the number is unknown: several seeds may give the same question."""
+        """The number of different problems is unknown (None), since several seeds may give the same question."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -76,7 +76,7 @@ class ReasoningGym(SeededDataset):
 
     @functools.cached_property
     def _made(self) -> Callable[[int], Problem]:
-        # Problems are cached, since streams ask for a row's problem at every token.
+        # Streams ask for a row's problem at every token, so problems are cached.
         return functools.lru_cache(maxsize=_KEPT)(self._make)
 
     def _make(self, index: int) -> Problem:
@@ -106,8 +106,8 @@ class ReasoningGymEnv(TaskEnv):
     The question. Default prompt `tagged_chat`: one user message that asks for the answer between `<answer>` and `</answer>`.
 
     ## Reward
-    The score that reasoning-gym's own scorer gives the answer in the sandbox: 1 if it is right, and less than 1 for partial
-    credit; `verifier=("reasoning_gym", {"partial_credit": False})` rewards only right answers.
+    The score of the answer by reasoning-gym's own scorer, which runs in the sandbox: 1 for a right answer, and less than 1 for
+    partial credit. `verifier=("reasoning_gym", {"partial_credit": False})` rewards only right answers.
 
     ## Arguments
     All of `rlvr_envs.Settings`, and `task="chain_sum"`, `level=None` (of the task's curriculum, from 0), `config={}` (fields

@@ -14,7 +14,7 @@ from verifiers import Between, Problem
 
 @dataclass(frozen=True)
 class Reverse(ProceduralDataset[str]):
-    """Write a word backwards; its letters are drawn uniformly from a to z.
+    """Write a word backwards. The word's letters are drawn uniformly from a to z.
 
     A word and its reverse belong to the same split.
 
@@ -73,7 +73,7 @@ class ReverseEnv(TaskEnv):
     The word.
 
     ## Reward
-    1 if the completion is the reversed word, else 0. Under a chat prompt, the answer within the completion counts.
+    1 if the completion is the reversed word, else 0. Under a chat prompt, only the answer within the completion counts.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (5). Defaults:

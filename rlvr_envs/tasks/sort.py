@@ -79,7 +79,7 @@ class SortEnv(TaskEnv):
     The numbers.
 
     ## Reward
-    1 if the completion is the sorted list, else 0. Under a chat prompt, the answer within the completion counts.
+    1 if the completion is the sorted list, else 0. Under a chat prompt, only the answer within the completion counts.
 
     ## Arguments
     All of `rlvr_envs.Settings`, `seed` and `size` of the data set, and for the difficulty `length` (4) and

@@ -1,4 +1,4 @@
-"""Tables of all environments; importing this module loads every environment's file."""
+"""Tables of all environments. Importing this module imports the modules of all environments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CLASSES: tuple[type[TaskEnv], ...] = (
     *(getattr(benchmarks, f"{name}Env") for name in BENCHMARKS),
     *(getattr(importlib.import_module(f"rlvr_envs.tasks.{module}"), f"{name}Env") for name, module in MADE.items()),
 )
-"""The class of every id: `GSM8KEnv` for `rlvr/GSM8K-v0`."""
+"""The class of every id, such as `GSM8KEnv` for `rlvr/GSM8K-v0`."""
 
 SOURCES: Mapping[str, Source] = MappingProxyType(
     {source.name: source for source in map(benchmarks.source_of, BENCHMARKS)}

@@ -1,4 +1,4 @@
-"""The environment for problems from anywhere; `rlvr_envs.data.text` finds and reads them."""
+"""The environment for problems from anywhere. `rlvr_envs.data.text` finds and reads the problems."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ class TextEnv(TaskEnv):
     Spaces, episode end, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    Problems from anywhere: a list of `Problem`s, a local JSON Lines or Parquet file or folder, or a data set on the hub. The
-    default is a small built-in set of arithmetic questions (24 for training, 8 for testing).
+    Problems from anywhere: a list of `Problem` objects, a local JSON Lines or Parquet file or folder, or a data set on the hub.
+    The default is a small built-in set of arithmetic questions (24 for training, 8 for testing).
 
     ## Starting State
     A problem's prompt. Default prompt `plain`: the text alone.
 
     ## Reward
-    The verifier's score. Default verifier `math`: 1 if the final answer equals the reference, else 0. Choices are judged by the
-    verifier `choice`, tests that `convert` makes by `unit_tests`, and instructions that it makes by `ifeval`.
+    The verifier's score. Default verifier `math`: 1 if the final answer equals the reference, else 0. The verifier `choice`
+    judges multiple choice. If `convert` makes tests, the verifier is `unit_tests`; if `convert` makes instructions, it is
+    `ifeval`.
 
     ## Arguments
     All of `rlvr_envs.Settings` and of `rlvr_envs.data.text.load`: `dataset`, `columns` (the columns of the `prompt` and the

@@ -27,11 +27,11 @@ class TextArenaEnv(TaskEnv):
 
     ## Description
     Games in words, such as `Mastermind-v0`, `TowerOfHanoi-v0`, `ConnectFour-v0` and `KuhnPoker-v0`. `game` is a game's id in
-    TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. Each turn of the policy, even with a wrong move, is
-    answered with the game's reply. In a game for two players, the policy is one of them and an opponent is the other. The
-    opponent moves at random (`"random"`), or is another policy, a person or any function, given by `interaction=`. The policy
-    reads the game's messages to its player. Nothing is downloaded; the games are played in the sandbox, which confines their
-    random numbers, output and failures.
+    TextArena 0.7.4, which `pip install 'rlvr-envs[textarena]'` installs. The answer to each turn of the policy, even with a
+    wrong move, is the game's reply. In a game for two players, the policy plays against an opponent. The opponent moves at
+    random (`"random"`), or is another policy, a person or any function, given by `interaction=`. The policy reads the game's
+    messages to its player. Nothing is downloaded. The games are played in the sandbox, which confines their random numbers,
+    output and failures.
 
     ## Starting State
     The rules and the state of the game, in the game's words, after the opponent's first turns if the opponent begins. Default
@@ -39,7 +39,7 @@ class TextArenaEnv(TaskEnv):
 
     ## Reward
     The game's reward for the policy's player at the end of the game: 1 for a win, in many games a share for partial success,
-    and in some games less than 0 for a wrong move that ends the game. Games for two players mostly give 1, 0 or -1. A game that
+    and in some games less than 0 for a wrong move that ends the game. Most games for two players give 1, 0 or -1. A game that
     does not end gives 0.
 
     ## Episode End

@@ -1,4 +1,4 @@
-"""Tic-tac-toe: after `tic-tac-toe 1-9, played 5, you:`, each move is answered with the opponent's cell."""
+"""Tic-tac-toe: after a prompt such as `tic-tac-toe 1-9, played 5, you:`, the answer to a move is the opponent's cell."""
 
 from __future__ import annotations
 
@@ -35,11 +35,12 @@ class TicTacToeEnv(TaskEnv):
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
-    The last number in each turn of the policy is its move: the number of a free cell, from 1 to 9, counted row by row. It is
-    answered with the cell that the opponent takes. Any other move loses the game. The opponent moves at random (`"random"`);
-    wins or blocks the policy's win if it can do so at once, and otherwise moves at random (`"greedy"`); or can't be beaten
-    (`"optimal"`, against which a draw is the best result). The opponent's random choices follow from the problem. Another
-    policy or a person can play the other side, with `interaction=`. Problems are generated: nothing is downloaded.
+    The last number in each turn of the policy is its move: the number of a free cell, from 1 to 9, counted row by row. The
+    answer is the cell that the opponent takes. Any other move loses the game. The opponent `"random"` moves at random. The
+    opponent `"greedy"` wins if it can win at once, otherwise blocks the policy's next move if this would win, and otherwise
+    moves at random. The opponent `"optimal"` plays optimally, so that a draw is the policy's best result. The opponent's random
+    choices follow from the problem. Another policy or a person can play the other side, with `interaction=`. Problems are
+    generated: nothing is downloaded.
 
     ## Starting State
     The moves so far: none, or the opponent's first move.

@@ -1,4 +1,4 @@
-"""Twenty questions to find a thing; each question names a property and is answered with yes or no."""
+"""Twenty questions to find a thing. Each question names a property, and the answer is yes or no."""
 
 from __future__ import annotations
 
@@ -168,16 +168,16 @@ def _room(dataset: TwentyQuestions) -> tuple[int, int]:
 
 
 class TwentyQuestionsEnv(TaskEnv):
-    """Find the thing that somebody is thinking of, by questions that are answered with yes or no.
+    """Find the thing that somebody is thinking of, by questions with the answer yes or no.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     Each turn of the policy is a question or a guess. A question names one of the properties in the prompt (`animal`, `is it
-    big?`) and is answered with the property and `yes` or `no`; a guess names a thing. A turn that names several properties or
-    things, or none, is answered with `ask one thing` and counts as a question, too. The answers come from the environment's own
-    table (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties; the things of the train
-    and test splits are disjoint. A player who knows the table and halves the remaining things needs at most 14 questions.
+    big?`), and the answer is the property with `yes` or `no`. A guess names a thing. If a turn names no property or thing, or
+    more than one, the answer is `ask one thing`; this turn counts as a question, too. The answers come from the environment's
+    own table (`rlvr_envs.tasks.twenty_questions.THINGS`), in which no two things have the same properties. The things of the
+    train and test splits are disjoint. A player who knows the table and halves the remaining things needs at most 14 questions.
 
     | property | yes if it |
     |---|---|

@@ -1,4 +1,4 @@
-"""Wordle: after a prompt such as `find a word of 5 letters:`, each guess is answered with a mark for each of its letters."""
+"""Wordle: after a prompt such as `find a word of 5 letters:`, the answer to a guess marks each letter."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _NO_WORD = "no word of {} letters"
 def marks(secret: str, guess: str) -> str:
     """Mark each letter of a guess: `g` (green) if it is right, `y` (yellow) if it is elsewhere in the secret, otherwise `-`.
 
-    A letter is marked no more often than it occurs in the secret, first at its right places and then from left to right.
+    A letter gets `g` or `y` at most as often as it occurs in the secret: first at its right places, and then from left to
+    right.
     """
     left = Counter(secret) - Counter(letter for letter, other in zip(guess, secret, strict=True) if letter == other)
     written = []
@@ -99,16 +100,16 @@ def _room(dataset: Wordle) -> tuple[int, int]:
 
 
 class WordleEnv(TaskEnv):
-    """Find a secret word; each guess is answered with a mark for each of its letters.
+    """Find a secret word, with marks for the letters as the answer to each guess.
 
     Spaces, information and version history are those of `rlvr_envs.TaskEnv`.
 
     ## Description
     The last word in each turn of the policy is its guess; any string of letters counts as a word. The answer has a mark for
     each letter of the guess: `g` (green) if it is in the right place, `y` (yellow) if it is elsewhere in the secret word, and
-    `-` if the word does not contain it, or not another time. The secret words are common English words from the environment's
-    own list (`rlvr_envs.games.WORDS`); the secret words of the train and test splits are disjoint. A player who knows the list
-    can find every word in the default number of guesses.
+    `-` if the secret word does not contain the letter, or contains no more of this letter. The secret words are common English
+    words from the environment's own list (`rlvr_envs.games.WORDS`); the secret words of the train and test splits are disjoint.
+    A player who knows the list can find every word in the default number of guesses.
 
     ## Starting State
     The number of letters of the word.

@@ -1,7 +1,7 @@
-"""Checks of your own verifiers, data sets and environments by trial, for the tests of your package.
+"""Check your own verifiers, data sets and environments by trial, in the tests of your package.
 
 Each check returns None, or raises an `InvalidArgumentError` that states the expected and the actual result and the usual cause.
-`agents.testing` has these checks and the checks of agents and policies, which need torch.
+`agents.testing` has these checks, and also checks of agents and policies, which need torch.
 """
 
 from rlvr_envs.testing.dataset import check_dataset

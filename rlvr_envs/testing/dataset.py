@@ -1,4 +1,4 @@
-"""`check_dataset`: checks by trial that a data set holds problems, and that its gold completions pass its verifier."""
+"""`check_dataset` checks by trial that a data set holds problems, and that a verifier accepts the gold completions."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def check_dataset(
     split: str = "train",
     problems: int = 100,
 ) -> None:
-    """Check a data set on some of its problems, which are evenly spaced.
+    """Check some problems of a data set, which are evenly spaced.
 
     Args:
         dataset: A sequence of problems; or a name as for `dataset=` of `rlvr/Text-v0`, such as `my_data:doubles`.
-        verifier: A verifier, as for `verifiers.make`, for which each problem's `metadata["gold_completion"]` must be correct.
-            None checks no gold completions.
+        verifier: A verifier, as for `verifiers.make`, that must find each problem's `metadata["gold_completion"]` correct. With
+            None, gold completions are not checked.
         split: The split to load if the data set is given by name.
         problems: Number of problems to check.
 

@@ -12,7 +12,7 @@ def expect(holds: bool, whose: str, expected: str, came: object, hint: str) -> N
         holds: Result of the check.
         whose: The object that was checked, such as "the data set".
         expected: The expected result, as a noun phrase.
-        came: The actual result; text is shown unchanged, anything else by its repr.
+        came: The actual result. Text is shown unchanged, and any other object by its repr.
         hint: A sentence on the usual cause.
     """
     if not holds:

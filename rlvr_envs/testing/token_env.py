@@ -1,4 +1,4 @@
-"""`check_token_env`: checks by trial that an environment is suitable for training."""
+"""`check_token_env` checks by trial that an environment is suitable for training."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ def check_token_env(
 ) -> None:
     """Play random episodes in an environment, and check the properties that agents and rollouts rely on.
 
-    Gymnasium's own `check_env` checks other properties, and takes random actions, which are not legal in all environments.
+    Gymnasium's own `check_env` checks other properties. `check_env` takes random actions, which some environments don't allow.
 
     Args:
-        make: A name as for `find_environment`, or a class or function that builds an environment and is called several times.
+        make: A name as for `find_environment`, or a class or function that builds an environment. The class or function is
+            called several times.
         episodes: Number of episodes.
         seed: Seed of resets and actions.
         **arguments: Arguments of the environment.
@@ -75,7 +76,7 @@ def _name(env: gymnasium.Env[Any, Any]) -> str:
 
 
 class _Episode:
-    """A random episode: actions and results."""
+    """The actions and results of a random episode."""
 
     def __init__(self, env: gymnasium.Env[Any, Any], seed: int, actions: np.random.Generator) -> None:
         self.env = env

@@ -1,4 +1,4 @@
-"""`check_verifier`: checks by trial that a verifier judges as required."""
+"""`check_verifier` checks by trial that a verifier judges as required."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HOSTILE = (
     "{'answer': [1, {",
     "²½٣ⅷ𝟜",
 )
-"""Completions such as untrained or over-trained policies write; none of them contains an answer."""
+"""Completions without an answer, as untrained or over-trained policies write them."""
 _THREADS = 4
 
 
@@ -34,8 +34,8 @@ def check_verifier(
 ) -> None:
     """Check a verifier on a problem.
 
-    The verifier must score the right completion above the wrong ones, whatever it has judged before, alone, in batches and from
-    several threads. It must judge any text without an error, and must not change the problem.
+    The verifier must score the right completion above the wrong completions: alone, in batches, from several threads, and
+    whatever it has judged before. The verifier must judge any text without an error, and must not change the problem.
 
     Args:
         spec: As for `verifiers.make`: a name, a class, a factory or a verifier.
@@ -74,7 +74,7 @@ class _VerifierChecker:
         expect(holds, f"the verifier {self.verifier!r}", expected, came, hint)
 
     def outcomes(self, correct: str, wrong: Sequence[str]) -> None:
-        """Check that the right completion is correct, and scores more than the wrong ones."""
+        """Check that the right completion is correct, and scores more than the wrong completions."""
         right = self._judged(correct)
         self._expect(
             right.outcome in (Outcome.CORRECT, Outcome.SCORED),

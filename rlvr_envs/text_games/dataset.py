@@ -18,7 +18,7 @@ from verifiers import AtLeast, Between, InvalidArgumentError, Problem, unknown_n
 _KEPT = 4096
 """Maximum number of problems that a data set caches."""
 _DRAWS = 50
-"""Number of seeds that are tried until an opening position is short enough."""
+"""Maximum number of seeds to try until an opening position is short enough."""
 _SEEDS = 2**31
 _INSERTED_TOKENS = 8192
 
@@ -28,15 +28,16 @@ class TextGameDataset(SeededDataset):
     """Opening positions of a game for one or two players.
 
     Args:
-        split: `"train"` or `"test"`, which have different seeds. A game with few opening positions has the same in both splits.
+        split: `"train"` or `"test"`, which have different seeds. A game with few opening positions has the same positions in
+            both splits.
         game: Id of the game in its library.
         seed: Seed of the whole data set, at least 0.
         size: Number of problems; by default 100 000 for train and 1 000 for test.
         arguments: Arguments of the game in addition to its id, such as `{"max_turns": 5}`.
-        max_prompt_bytes: Maximum length of the first message, in UTF-8 bytes; seeds with a longer one are skipped.
+        max_prompt_bytes: Maximum length of the first message, in UTF-8 bytes. Seeds with a longer first message are skipped.
         isolation: Isolation that the sandbox must provide, as for the verifier `unit_tests`.
-        seat: The policy's player, 0 or 1, in a game for two; None draws the player for each problem.
-        opponent: Name of the opponent in a game for two: `"random"`.
+        seat: The policy's player, 0 or 1, in a game for two players. None draws the player for each problem.
+        opponent: Name of the opponent in a game for two players: `"random"`.
 
     Raises:
         MissingDependencyError: If the library is not installed.
@@ -59,14 +60,14 @@ class TextGameDataset(SeededDataset):
     def __post_init__(self) -> None:
         self.library.require(f"a game of {self.library.name}")
         super().__post_init__()
-        if self.opponent not in list(OPPONENTS):  # compared by equality, since the argument may not be hashable
+        if self.opponent not in list(OPPONENTS):  # a list, since the argument may not be hashable
             raise unknown_name("opponent", self.opponent, list(OPPONENTS))
         if self.seat is not None:
             if self.players == 1:
                 raise InvalidArgumentError(
                     f"{self.library.name}'s game {self.game!r} is for one player: leave seat out, got {self.seat}"
                 )
-        elif self.players == 2:  # an opponent that can't begin is reported now, not before some later problem
+        elif self.players == 2:  # report now an opponent that can't begin
             self._begun(self._game(0, 0)[0], 1)
         self._made(0)
 
@@ -77,7 +78,7 @@ class TextGameDataset(SeededDataset):
 
     @property
     def distinct(self) -> int | None:
-        """None, since the number is unknown: several seeds may begin the same game."""
+        """The number of different problems is unknown (None), since several seeds may begin the same game."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -100,7 +101,7 @@ class TextGameDataset(SeededDataset):
 
     @functools.cached_property
     def _made(self) -> Callable[[int], Problem]:
-        # Problems are cached, since streams ask for a row's problem at every token.
+        # Streams ask for a row's problem at every token, so problems are cached.
         return functools.lru_cache(maxsize=_KEPT)(self._make)
 
     def _make(self, index: int) -> Problem:
@@ -120,7 +121,7 @@ class TextGameDataset(SeededDataset):
 
 
 def text_game_rules(dataset: TextGameDataset, tokenizer: object) -> Mapping[str, Any]:
-    """The rules of such an environment: the game's answers, and the token limit for them."""
+    """The rules of an environment of text games: the game's answers, and the token limit for these answers."""
     alone = dataset.players == 1
     interaction = GameInteraction(play, whole=True) if alone else TextGameInteraction(OPPONENTS[dataset.opponent])
     return {"interaction": interaction, "max_inserted_tokens": _INSERTED_TOKENS}

@@ -1,12 +1,12 @@
-"""The program that runs in the sandbox: it replays a game of TextArena or GEM from its seed and all turns.
+"""The program in the sandbox, which replays a game of TextArena or GEM from its seed and all turns.
 
-It reads requests as lines of JSON from standard input, and answers each with a line of JSON: the game's messages to the player
-after the last turn or before the first, or the messages to the other player if the other player is to move. The program is sent
-as text, and imports nothing from this distribution. One request replays a game; further requests add turns to a game that goes
-on.
+The program reads requests as lines of JSON from standard input, and answers each request with a line of JSON. An answer holds
+the game's messages to the player after the last turn, or before the first turn, or the messages to the other player if that
+player is to move. One request replays a game; further requests add turns to a game that goes on. The program is sent as text,
+and imports nothing from this distribution.
 
-These games use the global generators of `random` and `numpy.random`, print, and ask for files and servers. They run in a
-separate process, which is seeded before the game is made and has no network. So these effects stay in this process, and a
+These games use the global generators of `random` and `numpy.random`, print, and ask for files and servers. A game runs in a
+separate process, which has no network and is seeded before the game is made. So these effects stay in the process, and a
 dialogue always has the same result.
 """
 
@@ -26,18 +26,18 @@ from typing import Any
 
 
 class RefusedError(Exception):
-    """A game can't be played here; the error's arguments are a kind of error, a message, and the known names."""
+    """Raised if a game can't be played here. The error's arguments are a kind of error, a message, and the known names."""
 
 
 class TextArenaGame:
-    """A game of TextArena for one or two players, which gives its reward only at its end."""
+    """A game of TextArena for one or two players. A reward comes only at the end of the game."""
 
     def __init__(self, name: str, arguments: Mapping[str, Any]) -> None:
         import textarena
         from textarena.envs.registration import ENV_REGISTRY
 
         if name not in ENV_REGISTRY:
-            # Names with these endings are the same games in other wrappers.
+            # Ids with these endings name the same games in other wrappers.
             raise RefusedError("game", name, [game for game in ENV_REGISTRY if not game.endswith(("-raw", "-train"))])
         self._library = textarena
         self._name = name
@@ -45,7 +45,7 @@ class TextArenaGame:
         self._over = False
 
     def begin(self, seed: int) -> None:
-        """Start with the smallest possible number of players; the player to move gets the rules and the state of the game."""
+        """Start with the smallest possible number of players. The player to move gets the rules and the state of the game."""
         refusals = []
         for players in (1, 2):
             seed_everything(seed)
@@ -62,14 +62,14 @@ class TextArenaGame:
                 if error.args[0] != "start":
                     raise
                 refusals.append(error)
-        # Report an error that is not about the number of players, or else the error with two players.
+        # Raise an error that is not about the number of players, or else the error with two players.
         raise next((error for error in refusals if "player" not in error.args[1].lower()), refusals[-1])
 
     def _make(self) -> None:
         self._env = self._library.make(self._name, **self._arguments)
         *wrappers, self._core = self._layers(self._env)
         names = {type(wrapper).__name__ for wrapper in wrappers}
-        # Other observation wrappers show the game's messages, and nothing of the other player's turns.
+        # Other observation wrappers show the game's messages, but not the other player's turns.
         self._shows_turns = all(name in _SHOW_TURNS for name in names if "Observation" in name)
 
     def _layers(self, env: Any) -> list[Any]:
@@ -82,7 +82,7 @@ class TextArenaGame:
     def _start(self, players: int, seed: int) -> None:
         self._env.reset(num_players=players, seed=seed)
         state = self._core.state
-        # Some games start with one player and wait for others; some start with any number, and play with two.
+        # Some games start with one player and wait for more players. Others start with any number, but are games for two.
         if isinstance(state, self._library.SinglePlayerState) != (players == 1) or len(state.observations) != players:
             raise ValueError("this is a game of several players")
         if players == 1:
@@ -106,7 +106,7 @@ class TextArenaGame:
             self._tell(player, self._core.state.observations[player])
 
     def state(self, seat: int) -> dict[str, Any]:
-        """The state of the game for a player, or for the other player if the other is to move."""
+        """The state of the game for a player, or for the other player if that player is to move."""
         told = self._views[seat][-1]
         forfeits = [player for player, info in self._core.state.game_info.items() if info.get("invalid_move")]
         forfeit = any(player != seat for player in forfeits)
@@ -120,7 +120,7 @@ class TextArenaGame:
         return {"text": text, "reward": score, "over": True, "won": score == 1.0, "view": None, "forfeit": forfeit}
 
     def first_legal(self, moves: Sequence[str]) -> str | None:
-        """The first of some moves that the game accepts; the moves are tried on copies of the game."""
+        """Try moves on copies of the game, and return the first move that the game accepts."""
         chance = random.getstate(), numpy_random().get_state()
         try:
             return next((move for move in moves if self._takes(move)), None)
@@ -134,23 +134,23 @@ class TextArenaGame:
         setattr(state, _WRONG, False)
         try:
             tried.step(action=move)
-        except Exception:  # noqa: BLE001 - a move that makes the game fail is not accepted
+        except Exception:  # noqa: BLE001 - a game that fails does not accept the move
             return False
         return not getattr(state, _WRONG)
 
     def _listen(self) -> None:
         """Pass the game's messages since the last turn to the player to move.
 
-        The wrappers of a game would repeat the whole dialogue, so the game itself is asked.
+        This asks the game itself, since the game's wrappers would repeat the whole dialogue.
         """
         self._tell(*self._core.get_observation())
 
     def _tell(self, player: int, observed: Iterable[tuple[int, str, Any]]) -> None:
-        """Add to a player's messages; the player's own turns, which the game repeats, are already in the dialogue."""
+        """Add the game's output to a player's messages. The player's own turns, which the game repeats, are left out."""
         kinds = self._library.ObservationType
         said = []
         for speaker, message, kind in observed:
-            if kind not in set(kinds):  # three games pass a turn's fields in the wrong order, without a kind
+            if kind not in set(kinds):  # in three games, the fields are in the wrong order and have no kind
                 continue
             if kind is not kinds.PLAYER_ACTION:
                 said.append(message.strip("\n"))
@@ -165,7 +165,7 @@ _WRONG = "noted_wrong_move"
 
 
 def _noted(set_invalid_move: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method leave a mark, on copies of the game, too, and ignore an argument that some games of 0.7.4 add."""
+    """Make a method leave a mark on the game, also on copies, and ignore an argument that some games of 0.7.4 add."""
 
     def set_and_note(state: Any, *args: Any, player_id: int | None = None, **kwargs: Any) -> Any:
         setattr(state, _WRONG, True)
@@ -184,7 +184,7 @@ def _in_order(set_invalid_move: Callable[..., None]) -> Callable[..., None]:
 
 
 class GEMGame:
-    """A game of GEM, which gives a reward in every turn; a game whose rewards sum to 1 is won."""
+    """A game of GEM. Every turn has a reward, and a game is won if its rewards sum to 1."""
 
     players = 1
     player = 0
@@ -201,7 +201,7 @@ class GEMGame:
         self._earned = 0.0
 
     def begin(self, seed: int) -> None:
-        """Start the game; the player gets the rules and the state of the game."""
+        """Start the game, and tell the player the rules and the state of the game."""
         with refused("start"):
             self._set(self._joined(*self._env.reset(seed=seed)))
 
@@ -218,7 +218,7 @@ class GEMGame:
         return self._state
 
     def first_legal(self, moves: Sequence[str]) -> None:
-        """Return None, since there is no other player whose move could be asked for."""
+        """Return None, since there is no other player who could need a legal move."""
 
     def _set(self, text: str, reward: float = 0.0, *, over: bool = False, won: bool = False) -> None:
         self._state = {"text": text, "reward": reward, "over": over, "won": won, "view": None, "forfeit": False}
@@ -243,7 +243,7 @@ def refused(doing: str) -> Iterator[None]:
 
 
 def find_corpora(names: str | Sequence[str], *_: Any, **__: Any) -> bool:
-    """Check that corpora are installed; this replaces `nltk.download`.
+    """Check that corpora are installed; replaces `nltk.download`.
 
     Raises:
         RefusedError: If a corpus is missing.
@@ -276,20 +276,20 @@ def numpy_random() -> Any:
 
 
 def seed_everything(seed: int) -> None:
-    """Seed the generators from which games draw."""
+    """Seed the random generators that games use."""
     random.seed(seed)
     numpy_random().seed(seed)
 
 
 class Table:
-    """A game in progress, seen by one of its players.
+    """A game in progress, as seen by one of its players.
 
     Args:
         library: The game's library.
         name: The game's id in the library.
         arguments: Arguments of the game in addition to its id.
         seed: Seed of the game's random numbers.
-        seat: The player whose view is returned, if there are two.
+        seat: The player whose view is returned, in a game for two players.
 
     Raises:
         RefusedError: If the game can't be played here.
@@ -299,7 +299,7 @@ class Table:
         import nltk
 
         nltk.download = find_corpora
-        if "nltk_data" in sys.modules:  # a folder next to the packages, which the sandbox can read like these
+        if "nltk_data" in sys.modules:  # the folder is next to the packages, so the sandbox can read it
             nltk.data.path[:] = list(sys.modules["nltk_data"].__path__)
         seed_everything(seed)
         self._game = LIBRARIES[library](name, ast.literal_eval(arguments))
@@ -311,8 +311,8 @@ class Table:
         """Continue the game; return the result of the last turn.
 
         Args:
-            turns: Further turns, each with whether it is the player's own.
-            moves: Possible moves of the player to move; the first legal move is returned.
+            turns: Further turns, as pairs (whether the turn is the player's own, text).
+            moves: Possible moves of the player to move. The result contains the first legal move.
 
         Raises:
             Exception: Any exception that the game raises at a turn.
@@ -329,11 +329,11 @@ class Table:
 
 
 def main() -> None:
-    """Answer requests until the input ends: the first begins a game, and any other continues it."""
+    """Answer requests until the input ends. The first request begins a game, and every later request continues the game."""
     replies, table = sys.stdout, None
     for line in sys.stdin:
         request = json.loads(line)
-        sys.stdout = io.StringIO()  # output of games is dropped
+        sys.stdout = io.StringIO()  # drop the output of games
         try:
             table = table or Table(**request["game"])
             reply = table.play(request["turns"], request["moves"])

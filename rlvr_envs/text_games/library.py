@@ -1,4 +1,4 @@
-"""The two libraries of games, and requests to the program in the sandbox that plays their games."""
+"""The two libraries of games, and requests to the program that plays their games in the sandbox."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from verifiers import InvalidArgumentError, VerifierFailureError, missing_depend
 from verifiers.sandbox import ProgramRunner
 
 _TURN_S = 30.0
-"""Limit on the processor time of a game, in seconds: of a replay or, for a game in progress, of all turns together."""
+"""Limit on processor time in seconds: for a replay or, in a game in progress, for all turns together."""
 _LIVE = 64
-"""Maximum number of games in progress, each in a separate process with about 6 MiB of memory."""
+"""Maximum number of games in progress. Each game has a separate process with about 6 MiB of memory."""
 _CHECKED = 256
-"""One out of this number of turns of games in progress is compared with a replay of the game."""
+"""Games in progress are compared with a replay once in this number of turns."""
 _SHOWN = 600
 _MEMORY_MIB = 2048
 _CORPORA = "nltk_data"
 _KEPT = 1024
-"""Number of cached states: the verifier asks for the state after the last turn, which was computed for the answer."""
+"""Number of cached states. The verifier asks for the state after the last turn, which has been computed for the answer."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Library:
     module: str
     distribution: str
     version: str
-    """The supported release; other releases play and reward differently."""
+    """The supported release. In other releases, play and rewards differ."""
     extra: str
 
     def require(self, purpose: str) -> None:
@@ -105,7 +105,7 @@ class Played:
     won: bool
     players: int
     view: tuple[str, ...] | None
-    """The game's messages to the other player and the other player's turns, alternating, if the other player is to move; else
+    """The game's messages to the other player and that player's turns, alternating, if that player is to move; otherwise
     None."""
     forfeit: bool
     """Whether the other player lost by a wrong move, after a warning."""
@@ -113,12 +113,12 @@ class Played:
 
 @functools.lru_cache(maxsize=_KEPT)
 def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
-    """Replay a game; without turns, return the position after the other player's opening.
+    """Replay a game and return the result. Without turns, this is the position after the other player's opening.
 
     Raises:
         UnknownNameError: If the library has no such game.
-        InvalidArgumentError: If the game can't be played here, since it needs more players, other arguments, or resources that
-            are not available.
+        InvalidArgumentError: If the game can't be played here, because it needs more players, other arguments, or missing
+            resources.
         SandboxUnavailableError: If the system provides less isolation than requested.
         VerifierFailureError: If the game raises at a turn, a turn belongs to the wrong player, or a limit on time or memory is
             exceeded.
@@ -143,7 +143,7 @@ def replay(game: TextGame, turns: tuple[Said, ...]) -> Played:
 
 
 def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> str | None:
-    """The first of some moves that a game accepts after some turns; None if it accepts none of them.
+    """Return the first move that a game accepts after some turns; None if the game accepts none of the moves.
 
     Raises:
         RLVRError: As for `replay`.
@@ -154,12 +154,12 @@ def first_legal(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -
 
 
 def _is_checked(game: TextGame, turns: Sequence[Said]) -> bool:
-    """Whether a game in progress is compared with a replay after this turn."""
+    """Whether to compare a game in progress with a replay after this turn."""
     return zlib.crc32(repr((game, turns)).encode("utf-8", "surrogatepass")) % _CHECKED == 0
 
 
 def _request(game: TextGame, turns: Sequence[Said], moves: Sequence[str], *, known: int = -1) -> str:
-    """The request to the program in the sandbox, which already knows `known` turns; -1 if it does not know the game."""
+    """The request to the program in the sandbox, which already knows `known` turns, or with -1 does not know the game."""
     said = (*(Said(text, own=False) for text in game.opening), *turns)
     new = said if known < 0 else turns[known:]
     begun = {
@@ -194,7 +194,7 @@ def _play_on(game: TextGame, turns: tuple[Said, ...], moves: Sequence[str]) -> d
 
 @functools.lru_cache(maxsize=1)
 def _live_games(process: int) -> LiveGames:
-    """The games in progress; each process has its own."""
+    """The games in progress in this process; a child process does not use its parent's games."""
     return LiveGames(_LIVE)
 
 
@@ -246,7 +246,7 @@ def _refusal(game: TextGame, kind: str, reason: str, known: Sequence[str]) -> Ex
 
 
 def as_text(arguments: object) -> str:
-    """The arguments of a game as the text of a dictionary; equal arguments give the same text.
+    """Write the arguments of a game as the text of a dictionary. Equal arguments give the same text.
 
     Raises:
         InvalidArgumentError: If the arguments are not plain data by name.

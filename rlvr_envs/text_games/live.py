@@ -1,7 +1,7 @@
-"""Games in progress, each in a process in the sandbox, so that a turn takes only its own time and not that of a replay.
+"""Games in progress, each in a process in the sandbox, so that a turn does not need a replay.
 
-They are only a cache of a pure function, `library.replay`. A game is replayed from its start if it is continued from an earlier
-turn, if its process does not answer, or if its process has ended.
+Games in progress are only a cache of a pure function, `library.replay`. A game is replayed from its start if an episode
+continues from an earlier turn, or if the game's process does not answer or has ended.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from collections.abc import Callable, Hashable
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
 _ANSWER_S = 60.0
-"""Seconds after which a game that does not answer is replayed; a game that computes for so long has already exceeded its
-limit."""
+"""Seconds after which a game that does not answer is replayed. A game that computes for so long exceeds its limit on processor
+time."""
 
 
 class LiveGames:
-    """Games in progress, by the turns played so far; the latest games are kept.
+    """Games in progress, by the turns so far. Only the latest games are kept.
 
     Args:
-        most: Maximum number of games that are kept.
+        most: Maximum number of games to keep.
     """
 
     def __init__(self, most: int) -> None:
@@ -36,16 +36,16 @@ class LiveGames:
         start: Callable[[], LiveProgram],
         question: Callable[[int], str],
     ) -> tuple[str, Callable[[], None]] | None:
-        """Ask the process whose game has all turns, or all but the last, or else a new process.
+        """Ask the process whose game has all turns, or all turns but the last; if there is none, ask a new process.
 
         Args:
             game: The game.
             turns: All turns.
             start: Starts a process for a new game.
-            question: Returns the question for a process that knows a given number of the turns; -1 means a new process.
+            question: Returns the question for a process that knows a given number of turns; -1 means a new process.
 
         Returns:
-            The answer, and a function that keeps the process for the next question; None if there is no answer.
+            The answer, and a function that keeps the process for the next question. None if there is no answer.
         """
         known, program = self._take(game, turns)
         try:

@@ -1,8 +1,8 @@
-"""Random moves that may be legal in a game that describes its moves in words.
+"""Draw random moves that may be legal in a game that describes its moves in words.
 
 TextArena's games don't list the legal moves. Nearly all games expect a move in brackets, and show in brackets all legal moves
-(`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from the texts in brackets, unchanged or
-with other numbers and squares inserted. The game decides which moves are legal.
+(`[0], [4], [7]`), examples (`[play 3]`) or a pattern (`[row col]`). So moves are drawn from the texts in brackets, with or
+without other numbers and squares. The game decides which moves are legal.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ _SQUARE = re.compile(r"(?<![A-Za-z])([A-Za-z])(\d)(?!\d)")
 _NUMBER = re.compile(r"\d+")
 _WORDS = re.compile(r"<[^<>]*>|[A-Za-z_]+")
 _KEEP = 0.2
-"""Probability that a square is not changed."""
+"""Probability that a square stays unchanged."""
 _LARGEST = 12
-"""Numbers are drawn up to this number, or up to twice the number that they replace."""
+"""A new number is at most this number, or at most twice the number that it replaces."""
 _DRAWS = 4
-"""Number of draws for each requested move, since some moves are drawn twice."""
+"""Number of draws for each requested move; more than one, since some moves are drawn twice."""
 
 
 def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]:
@@ -50,13 +50,13 @@ def draw_moves(view: Sequence[str], rng: random.Random, count: int) -> list[str]
 
 
 def _patterns(texts: Sequence[str]) -> list[str]:
-    """Each text in brackets once, alone and with the text after it, such as `[Propose] $1.50`."""
+    """All different texts in brackets, each alone and with the text after it, such as `[Propose] $1.50`."""
     found = [match for text in texts for match in _BRACKETED.finditer(text) if not _TAG.match(match[0])]
     return list(dict.fromkeys(part for match in found for part in (match[1], match[0])))
 
 
 def _changed(pattern: str, rng: random.Random) -> str:
-    """A pattern with other numbers or squares or, if it has none, with numbers in place of words."""
+    """Replace a pattern's numbers and squares by others; a pattern without any gets numbers in place of words."""
     if _SQUARE.search(pattern) and rng.random() < 0.8:
         return _other_squares(pattern, rng)
     if _NUMBER.search(pattern):
@@ -66,7 +66,7 @@ def _changed(pattern: str, rng: random.Random) -> str:
 
 
 def _other_squares(pattern: str, rng: random.Random) -> str:
-    """A pattern with other squares; later squares are often near earlier ones, since many pieces move a step or two."""
+    """Replace a pattern's squares. A later square is often near an earlier square, since many pieces move a step or two."""
     near = rng.random() < 0.7
     last: tuple[int, int] | None = None
 
@@ -79,7 +79,7 @@ def _other_squares(pattern: str, rng: random.Random) -> str:
             step = 1 if rng.random() < 0.7 else 2
             column, row = (min(max(at + rng.randint(-step, step), 0), 9) for at in last)
         else:
-            size = 9 if rng.random() < 0.8 else 10  # most boards end with h8
+            size = 9 if rng.random() < 0.8 else 10  # the last square of most boards is h8
             column, row = rng.randrange(size - 1), rng.randrange(size)
         last = column, row
         return f"{chr(first + column)}{row}"

@@ -1,4 +1,4 @@
-"""A game of another library in the form of `rlvr_envs.games`: a function of the dialogue."""
+"""A game of another library in the form of `rlvr_envs.games`, which is a function of the dialogue."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 @dataclass(frozen=True, slots=True)
 class GameMessage(Message):
-    """The message of a two-player game to the policy after the policy's turn."""
+    """The message with which a two-player game answers the policy's turn."""
 
     turns: tuple[str, ...] = ()
-    """The opponent's turns in between, whether or not the game showed them to the policy."""
+    """The opponent's turns since then, including turns that the game did not show to the policy."""
 
 
 def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:
     """Return the turns of all players in a dialogue.
 
-    A summary by the policy, with which a new context begins, is not a turn of the game.
+    A summary by the policy, which begins a new context, is not a turn of the game.
     """
     turns: list[Said] = []
     for message in without_summaries(dialogue):
@@ -47,8 +47,8 @@ def play(reference: TextGame, moves: Sequence[str]) -> Move:
 class TextGameVerifier:
     """Scores a completion by the game's final reward for the policy.
 
-    A game that is won is `CORRECT`. Any other game of one player is `INCORRECT` if its reward is 0, and otherwise `SCORED`; any
-    other game of two players is `INCORRECT` if its reward is negative or it has not ended, and otherwise `SCORED`.
+    A game that is won is `CORRECT`. Any other game of one player is `INCORRECT` if the reward is 0, and otherwise `SCORED`. Any
+    other game of two players is `INCORRECT` if the reward is negative or the game has not ended, and otherwise `SCORED`.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:

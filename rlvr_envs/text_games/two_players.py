@@ -1,8 +1,8 @@
-"""Games of TextArena for two players: the policy is one, and an opponent is the other.
+"""Games of TextArena for two players, the policy and an opponent.
 
-The opponent's turns are part of the replies, in `GameMessage.turns`. The policy does not see this field: a game shows the
-policy only the public part of the other player's turns, such as a card that was played, and not a card that was chosen in
-secret. So the game can be replayed from the dialogue alone, and no opponent is asked twice.
+The opponent's turns are part of the replies, in `GameMessage.turns`. So the game can be replayed from the dialogue alone, and
+no opponent is asked twice. The policy does not see this field: a game shows the policy only the public part of the other
+player's turns, such as a card that was played, but not a card that was chosen in secret.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rlvr_envs.types import Reply, Turn
 from verifiers import InvalidArgumentError, Message, Problem, VerifierFailureError, unknown_name
 
 _MOVES = (300, 6000)
-"""Number of moves that are tried to find a legal move: at first, and then if none of these is legal."""
+"""Number of moves to try in search of a legal move: first the smaller number, and the larger number if no move was legal."""
 _IN_A_ROW = 100
 """Maximum number of the opponent's turns between two turns of the policy."""
 
@@ -56,12 +56,12 @@ class TextSeat:
 
     @property
     def chance(self) -> object:
-        """The data from which an opponent's random choices are seeded."""
+        """The data that seed an opponent's random choices."""
         return self.game.seed, self.game.opening, self.turns
 
 
 class TextOpponent(Protocol):
-    """Plays the other side of a game in words; a pure function that may be called from several threads at once."""
+    """Plays the other side of a game in words. An opponent is a pure function that several threads may call at once."""
 
     def __call__(self, seat: TextSeat) -> str:
         """Return the other player's next turn."""
@@ -70,10 +70,10 @@ class TextOpponent(Protocol):
 
 @dataclass(frozen=True)
 class RandomMoves:
-    """Makes a random move: the first legal move among many that are drawn from the moves that the game shows.
+    """Makes a random move. Many moves are drawn from the moves that the game shows, and the first legal move is made.
 
-    The game decides which moves are legal: they are tried on copies of the game. All draws follow from the problem's seed and
-    the turns.
+    The game decides which moves are legal, since the moves are tried on copies of the game. All draws follow from the problem's
+    seed and the turns.
     """
 
     def __call__(self, seat: TextSeat) -> str:
@@ -104,12 +104,11 @@ class TextGameInteraction:
 
     Args:
         opponent: Plays the other side.
-        forfeits: How to treat a game that the opponent loses by a wrong move after a warning: `"excluded"` ends the episode as
-            if the verifier had failed, so that the policy gets no credit; `"scored"` gives the policy the game's reward,
-            usually 1.
+        forfeits: What happens if the opponent loses by a wrong move after a warning. `"excluded"` ends the episode as if the
+            verifier had failed, so that the policy gets no credit. `"scored"` gives the policy the game's reward, usually 1.
 
     Raises:
-        UnknownNameError: If `forfeits` is neither of these.
+        UnknownNameError: If `forfeits` has any other value.
     """
 
     opponent: TextOpponent
@@ -156,7 +155,8 @@ def let_play(
         The result, and the opponent's new turns.
 
     Raises:
-        VerifierFailureError: If the opponent loses by a wrong move and `forfeits` is `"excluded"`, or takes turns without end.
+        VerifierFailureError: If the opponent loses by a wrong move and `forfeits` is `"excluded"`, or if the opponent takes
+            turns without end.
     """
     made: tuple[str, ...] = ()
     while True:

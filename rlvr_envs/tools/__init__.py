@@ -19,14 +19,14 @@ from verifiers import InvalidArgumentError, import_attribute, is_attribute_path,
 ToolArgument = str | Tool | Callable[..., object]
 
 TOOLS: dict[str, Callable[[], Tool]] = {"calculator": Calculator, "python": PythonTool}
-"""The tools that have a name."""
+"""The named tools."""
 
 
 def get_tools(spec: str | Sequence[ToolArgument]) -> list[Tool]:
     """Find tools.
 
     Args:
-        spec: The tools: names of `TOOLS` or `module:attribute` (a tool, or a list of tools), `Tool` objects, and plain
+        spec: The tools: names of `TOOLS`, `module:attribute` (for a tool or a list of tools), `Tool` objects and plain
             functions; or one text with names separated by commas.
 
     Raises:

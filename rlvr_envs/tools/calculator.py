@@ -1,4 +1,4 @@
-"""A calculator: exact arithmetic with numbers, + - * / // % ** and brackets."""
+"""A calculator for exact arithmetic with numbers, + - * / // % ** and brackets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DECIMALS = 12
 
 
 class Calculator:
-    """Evaluates one arithmetic expression exactly; a value that is not an integer is given as a fraction and as a decimal."""
+    """Evaluates one arithmetic expression exactly. A value that is not an integer is shown as a fraction and as a decimal."""
 
     name = "calculator"
     description = "Evaluates an arithmetic expression with numbers, + - * / // % ** and brackets."
@@ -76,7 +76,7 @@ def _value(node: ast.expr, text: str) -> Fraction:
 def _exact(number: str) -> Fraction:
     """The exact value of a decimal number as written."""
     _, _, exponent = number.lower().partition("e")
-    if abs(int(exponent or 0)) > _MAX_BITS // 4:  # checked before a power of ten is computed
+    if abs(int(exponent or 0)) > _MAX_BITS // 4:  # check before a power of ten is computed
         raise ToolUseError("the value is too large")
     return Fraction(number)
 

@@ -1,4 +1,4 @@
-"""`ToolInteraction` performs the calls of a turn, and replies with their results."""
+"""`ToolInteraction` performs the calls of a turn, and replies with the results."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from verifiers import InvalidArgumentError, Message, Problem, ToolMessage, missi
 
 
 class ToolTimeoutError(TimeoutError):
-    """A tool exceeded its time limit."""
+    """Raised if a tool exceeds its time limit."""
 
 
 class ToolInteraction:
     """Performs tool calls.
 
-    An invalid call by the policy (an unknown tool, or arguments that are not JSON or do not fit the schema) is answered with
-    the error, and the episode goes on. A tool that fails or hangs ends the episode, which is then excluded from learning.
+    The answer to an invalid call by the policy (an unknown tool, or arguments that are not JSON or do not fit the schema) is an
+    error message, and the episode goes on. If a tool fails or hangs, the episode ends and is excluded from learning.
 
     Args:
         tools: The tools.
@@ -62,10 +62,10 @@ class ToolInteraction:
         check_interaction(self._otherwise, problem)
 
     def _objection(self, call: ToolCall) -> str | None:
-        """The error of a call; None if it is valid."""
+        """The error message for a call; None if the call is valid."""
         if call.name not in self._tools:
             return f"Error: there is no tool {call.name!r}; there are {', '.join(map(repr, self._tools))}"
-        try:  # Python accepts values that JSON forbids, and that tools and their servers may refuse
+        try:  # Python accepts some values that JSON forbids and tools may refuse
             json.dumps(dict(call.arguments), ensure_ascii=False, allow_nan=False).encode()
         except ValueError:
             return f"Error: the arguments of {call.name} hold a number that is not finite, or half of a surrogate pair"
@@ -106,7 +106,7 @@ def _validator(tool: Tool) -> Any:
 
 
 def _within(seconds: float, function: Callable[[], object], name: str) -> object:
-    """Call a function in a separate thread, which is abandoned if the function does not return in time.
+    """Call a function in a separate thread. If the function does not return in time, the thread is abandoned.
 
     Raises:
         ToolTimeoutError: If the function takes longer.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class ToolServerError(RLVRError, ConnectionError):
-    """An MCP server can't be reached, or does not answer correctly; the episode is excluded from learning."""
+    """Raised if an MCP server can't be reached or answers incorrectly; the episode is excluded from learning."""
 
 
 def mcp_tools(
@@ -31,19 +31,19 @@ def mcp_tools(
 ) -> list[MCPTool]:
     """List the tools of an MCP server.
 
-    All episodes share one session, which is reopened after a failure: the server must not keep any state between calls.
+    All episodes share one session, which is reopened after a failure. So the server must not keep any state between calls.
 
     Args:
         server: The URL of a server (streamable HTTP), or the command that starts a server (stdio), as one text or as a list of
-            its parts.
+            words.
         only: Names of the tools to use; by default, all tools.
         timeout_s: Time limit, in seconds, of a call and of the server's start.
-        max_characters: Maximum length of an answer; a longer answer is cut, with a mark.
-        env: Environment variables of a started server, in addition to a few harmless ones.
+        max_characters: Maximum length of an answer. A longer answer is cut, and a mark shows the cut.
+        env: Environment variables of a started server, in addition to a few harmless variables.
 
     Raises:
         ToolServerError: If the server can't be reached or started.
-        InvalidArgumentError: If the server has no tools or lacks a tool named in `only`, or the command is empty.
+        InvalidArgumentError: If the server has no tools or no tool of a name in `only`, or the command is empty.
         MissingDependencyError: If mcp is not installed.
     """
     if importlib.util.find_spec("mcp") is None:
@@ -89,7 +89,7 @@ class MCPTool:
 
 
 _GRACE_S = 5.0
-"""Extra seconds for a connection to notice by itself that a call takes too long, so that it need not be given up."""
+"""Extra seconds in which a connection can notice by itself that a call takes too long. The connection can then be kept."""
 
 
 def _text(block: Any) -> str:
@@ -99,7 +99,8 @@ def _text(block: Any) -> str:
 class _Connection:
     """One session with a server, in a thread with its own event loop.
 
-    The first call opens the session; a call after a failure, or in another process, opens it again. It closes with the process.
+    The first call opens the session. A call after a failure, or in another process, opens the session again. The session closes
+    with the process.
     """
 
     def __init__(self, server: str | Sequence[str], timeout_s: float, env: dict[str, str]) -> None:
@@ -153,7 +154,7 @@ class _Connection:
         session = self._open_session()
         try:
             return session.run(question(session.client), self._timeout_s + _GRACE_S)
-        except Exception as error:  # any error means that the server did not answer
+        except Exception as error:  # after any error there is no answer from the server
             if not session.is_alive() or not _is_answer(error):
                 self._drop(session)
             raise ToolServerError(f"the MCP server {self.name} did not answer: {_said(error)}") from error
@@ -161,7 +162,7 @@ class _Connection:
     def _open_session(self) -> Session:
         from rlvr_envs.tools.mcp_session import Session
 
-        if self._process != os.getpid():  # threads are not forked
+        if self._process != os.getpid():  # a forked process has no threads
             self._forget()
         with self._lock:
             if self._session is None or not self._session.is_alive():

@@ -1,4 +1,4 @@
-"""One session with an MCP server, in a thread with its own event loop; only this module imports asyncio."""
+"""One session with an MCP server, in a thread with its own event loop. Only this module imports asyncio."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Session:
 
     def _run_loop(self, client: Any, server: Any) -> None:
         try:
-            asyncio.run(self._serve(client, server))  # cancels the remaining questions at the end
+            asyncio.run(self._serve(client, server))  # cancels open questions at the end
         except BaseException as error:  # noqa: BLE001 - raised where the session is opened
             if not self._ready.done():
                 self._ready.set_exception(error)
@@ -52,7 +52,7 @@ class Session:
             await asyncio.Event().wait()  # until the task is cancelled
 
     def is_alive(self) -> bool:
-        """Whether questions can be asked."""
+        """Whether the session can answer questions."""
         return self._thread.is_alive()
 
     def run(self, question: Coroutine[Any, Any, _T], timeout_s: float) -> _T:

@@ -1,10 +1,10 @@
-"""The function that runs the cells of `PythonTool` in the sandbox; only the function's source is sent to the sandbox."""
+"""The function that runs the cells of `PythonTool` in the sandbox. Only the source of this function is sent to the sandbox."""
 
 from __future__ import annotations
 
 
 def notebook(cells: list[str], seconds: float) -> None:
-    """Run cells one after the other in one namespace; print the output of the last cell, and its value or its error.
+    """Run cells one after the other in one namespace, and print the last cell's output and its value or error.
 
     Args:
         cells: The source of each cell.
@@ -20,7 +20,7 @@ def notebook(cells: list[str], seconds: float) -> None:
     class CellTimeout(BaseException):
         """Ends a cell, even if the cell catches all exceptions."""
 
-    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # the name that a message shows
+    CellTimeout.__module__, CellTimeout.__qualname__ = "builtins", "TimeoutError"  # the name in messages
 
     def stop(number: int, frame: object) -> None:
         raise CellTimeout(f"the cell took more than {seconds:g} s of CPU time")

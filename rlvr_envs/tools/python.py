@@ -1,4 +1,7 @@
-"""A Python interpreter in the sandbox, as a notebook: each call is a cell that sees the definitions of earlier cells."""
+"""A Python interpreter in the sandbox that works like a notebook.
+
+A call is a cell, and sees the definitions of earlier cells.
+"""
 
 from __future__ import annotations
 
@@ -17,15 +20,15 @@ _NOTEBOOK = inspect.getsource(notebook)
 class PythonTool:
     """Runs Python in the sandbox, without files, network or processes, and with limits on time and memory.
 
-    The answer is the cell's output and the value of its last line. The state consists of the earlier cells, which are run again
-    at each call. So an episode can be forked and resumed, episodes share nothing, and a call takes the time of all cells so
-    far. `random` is seeded; code that reads the clock sees different values when it is run again.
+    The answer is the cell's output and the value of its last line. The state consists of the earlier cells, which run again at
+    each call. So an episode can be forked and resumed, episodes share nothing, and a call takes the time of all cells so far.
+    `random` is seeded. A cell that reads the clock sees different values in each run.
 
     Args:
-        timeout_s: Limit on the CPU seconds of a cell, which may wait for the same time in addition.
+        timeout_s: Limit on the CPU seconds of a cell. In addition, the cell may wait for the same time.
         memory_mib: Limit on the address space, in MiB.
         packages: Installed packages that cells may import in addition to the standard library.
-        max_characters: Maximum length of an answer; a longer answer is cut, with a mark.
+        max_characters: Maximum length of an answer. A longer answer is cut, and a mark shows the cut.
         isolation: As for `UnitTestVerifier`.
 
     Raises:

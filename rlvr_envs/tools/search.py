@@ -1,4 +1,4 @@
-"""A search engine over a local corpus, which does not change while it is used."""
+"""A search engine over a local corpus, which does not change during use."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _TEXTS = (".txt", ".md")
 class Search:
     """Finds the documents of a local corpus that match a query best, by BM25 (Robertson and Zaragoza 2009).
 
-    The corpus is read once, so later changes of a file have no effect; `fingerprint` identifies the corpus's content, and is
-    part of the environment's manifest. Words are compared in lower case. Among documents with equal scores, earlier documents
-    come first.
+    The corpus is read once, so later changes of a file have no effect. `fingerprint` identifies the content of the corpus, and
+    is part of the environment's manifest. Words are compared in lower case. Among documents with equal scores, earlier
+    documents come first.
 
     Args:
         corpus: A folder of .txt and .md files; a .jsonl or .parquet file with the column `text` and, optionally, the column
@@ -111,7 +111,7 @@ def _shown(number: int, title: str | None, text: str, room: int) -> str:
 
 
 def _read(path: Path) -> Iterable[tuple[str | None, str]]:
-    """The titles and texts of a corpus, in an order that depends only on the names of files or the rows."""
+    """The titles and texts of a corpus, in the order of the file names or rows."""
     if path.is_dir():
         files = sorted(file for file in path.rglob("*") if file.suffix in _TEXTS)
         return [(str(file.relative_to(path)), _text_of(file)) for file in files]

@@ -14,9 +14,9 @@ Arguments = Mapping[str, object]
 
 
 class ToolUseError(RLVRError):
-    """The tool can't perform a call; the error's message is the tool's answer to the policy.
+    """Raised by a tool that can't perform a call. The error's message is the tool's answer to the policy.
 
-    Any other exception from a tool means that the tool is broken: the episode is excluded from learning.
+    Any other exception means that the tool is broken, and excludes the episode from learning.
     """
 
 
@@ -28,18 +28,18 @@ class Tool(Protocol):
     description: str
     """The tool's purpose, in words for the policy."""
     parameters: Mapping[str, Any]
-    """The JSON schema of the arguments, which are an object."""
+    """The JSON schema of the object that holds the arguments."""
     timeout_s: float
-    """Time limit of a call, in seconds; a tool that exceeds it counts as broken."""
+    """Time limit of a call, in seconds. A tool that exceeds the limit counts as broken."""
     max_characters: int
-    """Maximum length of an answer; a longer answer is cut, with a mark."""
+    """Maximum length of an answer. A longer answer is cut, and a mark shows the cut."""
 
     def __call__(self, arguments: Arguments, earlier: Sequence[Arguments]) -> str:
         """Perform a call, as a pure function.
 
         Args:
             arguments: The arguments, which fit `parameters`.
-            earlier: The arguments of all earlier calls of this tool in the same episode, in order, so that a tool with a
+            earlier: The arguments of all earlier calls of this tool in the same episode, in order. With these, a tool with a
                 memory, such as an interpreter, needs no state of its own.
 
         Raises:
@@ -77,9 +77,9 @@ def from_function(
     timeout_s: float = 10.0,
     max_characters: int = 4000,
 ) -> FunctionTool:
-    """Make a tool from a function, whose type hints define the arguments and whose docstring describes the purpose.
+    """Make a tool from a function. The function's type hints define the arguments, and its docstring describes the purpose.
 
-    The function must be pure, like any tool. It raises `ToolUseError` to report a wrong call to the policy.
+    The function must be pure, like any tool. To report a wrong call to the policy, the function raises `ToolUseError`.
 
     Raises:
         InvalidArgumentError: If a parameter has no type hint, has a type without a JSON schema, or is positional only.

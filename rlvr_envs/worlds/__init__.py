@@ -1,4 +1,4 @@
-"""Small worlds of cells, walls, four moves and a goal, whose values `rlvr_envs.exact` computes exactly."""
+"""Small worlds of cells, walls, four moves and a goal. `rlvr_envs.exact` computes their values exactly."""
 
 from rlvr_envs.worlds.drawing import draw, read_drawing
 from rlvr_envs.worlds.process import Branch, Process, world_process

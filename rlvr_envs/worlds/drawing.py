@@ -28,8 +28,8 @@ def read_drawing(
     """Read a world from its drawing.
 
     Args:
-        drawing: The drawing, in the form that the module describes; all lines may be indented alike, and trailing spaces may be
-            missing.
+        drawing: The drawing, in the form that the module describes. All lines may have the same indentation, and trailing
+            spaces may be missing.
         goal_reward: As for `World`.
         trap_reward: As for `World`.
         step_reward: As for `World`.
@@ -59,7 +59,7 @@ def read_drawing(
 
 
 def draw(world: World) -> str:
-    """Draw a world; `read_drawing` reads the drawing back, except for the rewards."""
+    """Draw a world. `read_drawing` can read the drawing, which does not contain the rewards."""
     marks = {world.start: "S"} | dict.fromkeys(world.goals, "G") | dict.fromkeys(world.traps, "T")
     walls = {frozenset(wall) for wall in world.walls}
     border = "+" + "---+" * world.columns
@@ -75,7 +75,7 @@ def draw(world: World) -> str:
 
 
 def _lines(drawing: str) -> list[str]:
-    """The lines of a drawing, all with the width of the first line, which is the upper border."""
+    """The lines of a drawing, padded to the width of the first line, which is the upper border."""
     lines = textwrap.dedent(drawing).strip("\n").splitlines()
     width = len(lines[0].rstrip()) if lines else 0
     padded = [line.rstrip().ljust(width) for line in lines]

@@ -1,6 +1,6 @@
-"""`Process`: a finite decision process whose outcomes can be drawn or summed over.
+"""`Process`: a finite decision process with a table of the possible outcomes of each action.
 
-Token environments, plain Gymnasium environments and `rlvr_envs.exact` all use the same table of branches.
+Token environments and plain Gymnasium environments draw outcomes from this table, and `rlvr_envs.exact` sums over them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Branch(NamedTuple):
     state: int
     """The next state."""
     reward: float = 0.0
-    """The reward, or its mean if there is noise."""
+    """The reward; if there is noise, the mean reward."""
     noise: float = 0.0
     """Standard deviation of normally distributed noise on the reward."""
 
@@ -44,16 +44,16 @@ class Process:
     actions: str
     """The character of each action."""
     branches: tuple[tuple[tuple[Branch, ...], ...], ...]
-    """The branches of each state and action; empty for a state in which the episode is over."""
+    """The branches of each state and action. A state in which the episode is over has none."""
     goals: frozenset[int] = frozenset()
-    """The desirable states among the states in which the episode is over."""
+    """The final states that count as success."""
     bandit: bool = False
-    """Whether actions never change the rewards of later actions, so that each action has its own regret."""
+    """Whether an action never changes the rewards of later actions, so that each action has a regret."""
 
     def __post_init__(self) -> None:
         if len(self.branches) != len(self.states):
             raise InvalidArgumentError(
-                f"expected the branches of {len(self.states)} states, got those of {len(self.branches)}"
+                f"expected the branches of {len(self.states)} states, got the branches of {len(self.branches)}"
             )
         for name, actions in zip(self.states, self.branches, strict=True):
             if actions and len(actions) != len(self.actions):
@@ -92,7 +92,7 @@ class Process:
         return sum(branch.probability * branch.reward for branch in self.branches[state][action])
 
     def regret(self, state: int, action: int) -> float:
-        """The difference in immediate reward to the action with the highest expected reward."""
+        """The highest expected reward of an action in a state, minus the expected reward of this action."""
         return max(self.mean(state, other) for other in range(len(self.actions))) - self.mean(state, action)
 
     def draw(self, state: int, action: int, luck: int, step: int) -> tuple[int, float]:
@@ -102,7 +102,7 @@ class Process:
             state: The state.
             action: The action, as an index of `actions`.
             luck: Seed of the episode's outcomes.
-            step: Number of actions before this one; outcomes of different steps and actions are independent.
+            step: Number of earlier actions. Outcomes of different steps and actions are independent.
         """
         branches = self.branches[state][action]
         if len(branches) == 1 and not branches[0].noise:
@@ -119,7 +119,7 @@ class Process:
 
 
 def uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
-    """Two numbers in (0, 1), as a pure function of the arguments that is the same on every machine."""
+    """Two numbers in (0, 1), as a pure function of the arguments. The numbers are the same on every machine."""
     digest = blake2b(f"{luck}:{step}:{action}".encode(), digest_size=16).digest()
     halves = (int.from_bytes(digest[:8], "big"), int.from_bytes(digest[8:], "big"))
     # The sum of 52 bits and one half is exact in float64, and the result is never 0 or 1.
@@ -128,12 +128,12 @@ def uniforms(luck: int, step: int, action: int) -> tuple[float, float]:
 
 
 def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float = 0.0) -> Process:
-    """The process of several separate worlds; the states of each world are its cells, row by row.
+    """The process of several separate worlds. The states are the cells of the worlds, row by row.
 
     Args:
         worlds: The worlds; their starts do not matter.
-        names: The texts of all worlds' cells, in the order of the states.
-        slip: Probability that a move leads sideways instead, with equal chances to the left and the right of its direction.
+        names: The texts of the cells of all worlds, in the order of the states.
+        slip: Probability that a move leads sideways instead: to the left or the right of its direction, with equal probability.
     """
     table: list[tuple[tuple[Branch, ...], ...]] = []
     goals: set[int] = set()
@@ -149,7 +149,7 @@ def world_process(worlds: Sequence[World], names: Iterable[str], *, slip: float 
 def _move(
     world: World, cell: Cell, move: int, slip: float, first: int, number: Mapping[Cell, int]
 ) -> tuple[Branch, ...]:
-    """The branches of a move; moves next to each other in `MOVES` are at right angles."""
+    """The branches of a move. Moves next to each other in `MOVES` are at right angles."""
     ways = ((move, 1 - slip), ((move - 1) % len(MOVES), slip / 2), ((move + 1) % len(MOVES), slip / 2))
     reached: dict[Cell, float] = {}
     for way, probability in ways:

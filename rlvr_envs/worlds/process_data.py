@@ -1,4 +1,4 @@
-"""`ProcessDataset`: problems that are episodes of one finite decision process, each with its own chance events."""
+"""`ProcessDataset`: problems that are episodes of one finite decision process, each with different chance events."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from rlvr_envs.worlds.process import Process, uniforms
 from verifiers import InvalidArgumentError, Problem
 
 _BEFORE = -1
-"""Number of the step before the first; the start is drawn at this step."""
+"""Number of the step before the first step. The start is drawn at this step."""
 
 
 @dataclass(frozen=True)
 class ProcessStart:
-    """The reference of a problem: the start of its episode, and the seed of its chance events.
+    """The reference of a problem: the start of the episode, and the seed of its chance events.
 
-    It refers to its data set rather than to the process, whose table would then be part of every record of the problem.
+    The reference holds the data set, not the process. Otherwise every record of the problem would contain the table of the
+    process.
     """
 
     dataset: ProcessDataset
@@ -34,10 +35,10 @@ class ProcessStart:
 
 
 def start_of(problem: Problem) -> ProcessStart:
-    """The start of a problem, which is the problem's reference.
+    """Return the start of a problem, which is the problem's reference.
 
     Raises:
-        InvalidArgumentError: If the reference is anything else.
+        InvalidArgumentError: If the reference is not a `ProcessStart`.
     """
     if not isinstance(problem.reference, ProcessStart):
         raise InvalidArgumentError(
@@ -51,7 +52,7 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
     """Check that episodes can end within a budget of actions.
 
     Args:
-        dataset: The data set; it is checked only if its problems are episodes of a process.
+        dataset: The data set. Without episodes of a process, nothing is checked.
         name: Name of the budget.
         budget: The budget.
 
@@ -67,10 +68,10 @@ def check_budget(dataset: object, name: str, budget: object) -> None:
 
 @dataclass(frozen=True)
 class ProcessDataset(SeededDataset):
-    """Episodes of one process: a problem is a start and a hidden seed of chance events.
+    """Episodes of one process. A problem is a start and a hidden seed of chance events.
 
-    If a problem is played again with the same actions, the chance events are the same, like the cards in duplicate bridge. Over
-    all problems, chance events have the probabilities of the process.
+    The same actions in the same problem always meet the same chance events, like the cards in duplicate bridge. Over all
+    problems, chance events have the probabilities of the process.
 
     A family defines its name, `process`, `starts` and `max_new_tokens`.
 
@@ -112,7 +113,7 @@ class ProcessDataset(SeededDataset):
         return 1
 
     def gold(self, state: int) -> str | None:
-        """The actions of a right answer from a state; None if they depend on chance."""
+        """The actions of a right answer from a state; None if the right actions depend on chance."""
         return None
 
     def _problem_at(self, index: int) -> Problem:
@@ -141,7 +142,7 @@ class ProcessDataset(SeededDataset):
 
     @property
     def alphabet(self) -> str:
-        """All characters of prompts and answers, starting with the actions, so that these are the first tokens."""
+        """All characters of prompts and answers. The actions come first, so that they are the first tokens."""
         actions = self.process.actions
         return actions + "".join(sorted(set(characters(*self.process.shown, ":")) - set(actions)))
 

@@ -1,7 +1,7 @@
-"""A finite decision process as a token environment: an action is one token, which is answered with the next state.
+"""A finite decision process as a token environment. An action is one token, and the answer to an action is the next state.
 
-The return of an episode equals the return in the process, and each part of it is given in only one place: the reward of the
-action that ends the episode by the verdict, and all other rewards by the answers.
+The return of an episode equals the return in the process. The verdict gives the reward of the last action of an episode, and
+the answers give all other rewards.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from verifiers import Message, Outcome, Problem, Verdict, dialogue_of
 
 
 def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
-    """Answer, as an `Interaction`, with the state to which the last action led, or end the episode."""
+    """An `Interaction` that answers with the state after the last action, or ends the episode."""
     start = start_of(problem)
     process, made = start.process, len(turns) - 1
     state = process.index[turns[-2].reply[0].content[:-1]] if made else start.state
@@ -31,17 +31,17 @@ def answer_action(turns: Sequence[Turn], problem: Problem) -> Reply | None:
 
 
 def is_over(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-    """Whether the episode is over: an `EndCondition` for processes in which every action ends the episode."""
+    """An `EndCondition` for processes in which every action ends the episode."""
     return len(tokens) > prompt_length
 
 
 class ProcessVerifier:
-    """Judges a completion by the end of its episode.
+    """Judges a completion by the end of the episode.
 
-    The score is the reward of the action that ended the episode, or 0 if it did not end. The outcome is `CORRECT` if the
-    episode ended in a desirable state, `NO_ANSWER` if there was no action, and otherwise `INCORRECT`. The answer is the actions
-    up to the end; `detail["state"]` is the state to which they led. For bandits, `detail["regret"]` is the expected reward lost
-    compared with the best actions, summed over all actions.
+    The score is the reward of the action that ended the episode, or 0 if the episode did not end. The outcome is `CORRECT` if
+    the final state is one of the process's `goals`, `NO_ANSWER` if there was no action, and otherwise `INCORRECT`. The answer
+    is the actions up to the end; `detail["state"]` is the state after these actions. For bandits, `detail["regret"]` is the sum
+    of the regrets of all actions.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -78,6 +78,6 @@ def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str,
 
 
 def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
-    """A function from a number of actions to the tokens of their answers, including the last, which is not appended."""
+    """Make a function that returns the number of tokens of the answers to some actions, with an answer to the last action."""
     longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.shown)
     return lambda actions: actions * longest

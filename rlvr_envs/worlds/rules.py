@@ -1,7 +1,7 @@
-"""A world as a token environment: which tokens are moves, the rewards of moves, and the end of a walk.
+"""A world as a token environment: the tokens of moves, the rewards of moves, and the end of a walk.
 
-The return of an episode equals the return in the world, and each part of it is given in only one place: the reward of every
-move by `step_reward`, and the reward of the goal or the trap at the end by the verdict.
+The return of an episode equals the return in the world. The function `step_reward` gives the reward of every move, and the
+verdict gives the reward of the goal or the trap at the end.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 
 
 def world_of(problem: Problem) -> World:
-    """The world of a problem, which is the problem's reference.
+    """Return the world of a problem, which is the problem's reference.
 
     Raises:
         InvalidArgumentError: If the reference is not a world.
@@ -35,10 +35,12 @@ def world_of(problem: Problem) -> World:
 
 @dataclass(frozen=True)
 class Walk:
-    """An `EndCondition`: the episode is over once the walk that the policy's tokens spell has reached a goal or a trap.
+    """An `EndCondition` for walks.
+
+    The policy's tokens spell a walk, and the episode is over once the walk is at a goal or a trap.
 
     Args:
-        tokenizer: Any tokenizer; the moves of a token are the characters of `MOVES` in it.
+        tokenizer: Any tokenizer. The moves of a token are its characters that are in `MOVES`.
     """
 
     tokenizer: Tokenizer
@@ -46,11 +48,11 @@ class Walk:
 
     def __post_init__(self) -> None:
         pieces = (self.tokenizer.token_bytes(token) for token in range(self.tokenizer.vocab_size))
-        # Bytes can be read as Latin-1, since the bytes of the moves occur in UTF-8 only as these characters.
+        # Bytes can be read as Latin-1, since in UTF-8 the bytes of the moves occur only as the characters of the moves.
         object.__setattr__(self, "_moves", tuple(tuple(moves_of(piece.decode("latin-1"))) for piece in pieces))
 
     def __call__(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-        """Whether tokens i32[l], which begin with the prompt of `prompt_length` tokens, have reached the walk's end."""
+        """Return whether the walk is over after tokens i32[l], which begin with the prompt of `prompt_length` tokens."""
         return world_of(problem).ends_at(self.cell(tokens, prompt_length, problem))
 
     def cell(self, tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> Cell:
@@ -61,12 +63,12 @@ class Walk:
 
 
 def move_tokens(tokenizer: Tokenizer) -> NDArray[np.int32]:
-    """The token of each of the four `MOVES`, i32[4]; see `action_tokens`."""
+    """The tokens i32[4] of the four `MOVES`; see `action_tokens`."""
     return action_tokens(tokenizer, MOVES)
 
 
 def action_tokens(tokenizer: Tokenizer, actions: str) -> NDArray[np.int32]:
-    """The token i32[a] of each action, given the characters of the actions.
+    """The tokens i32[a] of actions that are given as characters.
 
     Raises:
         InvalidArgumentError: If an action is not a single token.
@@ -89,11 +91,12 @@ def step_reward(tokens: NDArray[np.int32], prompt_length: int, problem: Problem)
 
 
 class WalkVerifier:
-    """Judges a completion by the cell at which its walk ends.
+    """Judges a completion by the last cell of its walk.
 
-    At a goal, the outcome is `CORRECT`, with the world's `goal_reward`; at a trap, `INCORRECT`, with its `trap_reward`;
-    elsewhere, `INCORRECT`, with 0; and without a move, `NO_ANSWER`. The answer is the walk up to its end; `detail["cell"]` is
-    the cell that it reaches. As in the environment, characters that are not moves and moves after the end have no effect.
+    At a goal, the outcome is `CORRECT`, with the score `goal_reward`; at a trap, `INCORRECT`, with the score `trap_reward`;
+    elsewhere, `INCORRECT`, with the score 0; and without a move, `NO_ANSWER`. The answer is the walk up to its end, and
+    `detail["cell"]` is the last cell. As in the environment, characters that are not moves have no effect, nor do moves after
+    the end.
     """
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
@@ -109,7 +112,7 @@ class WalkVerifier:
 
 
 def world_rules(dataset: Any, tokenizer: Tokenizer) -> Mapping[str, Any]:
-    """The fields of `Rules` that turn a data set of worlds into an environment; the budget is the data set's."""
+    """The fields of `Rules` that turn a data set of worlds into an environment. The data set gives the budget."""
     legal = np.zeros(tokenizer.vocab_size, dtype=np.int8)
     legal[move_tokens(tokenizer)] = 1
     return {
@@ -121,7 +124,7 @@ def world_rules(dataset: Any, tokenizer: Tokenizer) -> Mapping[str, Any]:
 
 
 def alphabet(side: int) -> str:
-    """All characters of worlds with up to `side` rows and columns; the moves are first, so that they are the tokens 1 to 4."""
+    """All characters of worlds with up to `side` rows and columns. The moves are first, so that they are the tokens 1 to 4."""
     return MOVES + "0123456789"[:side] + ">:"
 
 
@@ -132,5 +135,5 @@ MOVES_IN_WORDS = (
 
 
 def coordinates(cell: Cell) -> str:
-    """The text of a cell in a prompt: the digit of the row, then the digit of the column."""
+    """The text of a cell in a prompt: the digit of the row, and then the digit of the column."""
     return f"{cell[0]}{cell[1]}"

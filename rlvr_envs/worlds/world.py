@@ -41,7 +41,7 @@ class World:
     goals: tuple[Cell, ...]
     traps: tuple[Cell, ...] = ()
     walls: tuple[tuple[Cell, Cell], ...] = ()
-    """Pairs of neighbouring cells between which no move leads, in either direction."""
+    """Pairs of neighbouring cells with a wall in between, which stops moves in both directions."""
     goal_reward: Annotated[float, FINITE] = 1.0
     trap_reward: Annotated[float, FINITE] = 0.0
     step_reward: Annotated[float, FINITE] = 0.0
@@ -70,7 +70,7 @@ class World:
 
     @functools.cached_property
     def _successors(self) -> dict[Cell, tuple[Cell, ...]]:
-        """For each cell at which a walk continues, the cells to which the moves lead."""
+        """The cells that the moves lead to, from each cell at which a walk continues."""
         blocked = {*self.walls, *((other, one) for one, other in self.walls)}
         table = {}
         for cell in self.cells:
@@ -95,7 +95,7 @@ class World:
         return tuple(self._successors)
 
     def after(self, cell: Cell, move: int) -> Cell:
-        """The cell to which a move (an index of `MOVES`) leads; the same cell at a goal or a trap."""
+        """The cell that a move (an index of `MOVES`) leads to. From a goal or a trap, this is the same cell."""
         targets = self._successors.get(cell)
         return cell if targets is None else targets[move]
 
@@ -106,7 +106,7 @@ class World:
         return self.trap_reward if cell in self.traps else 0.0
 
     def walk(self, moves: Iterable[int]) -> list[Cell]:
-        """The cells of a walk by some moves (indices of `MOVES`), from the start on; moves after the walk's end are ignored."""
+        """The cells of a walk from the start, given its moves (indices of `MOVES`). Moves after the walk's end are ignored."""
         cells = [self.start]
         for move in moves:
             targets = self._successors.get(cells[-1])
@@ -116,7 +116,7 @@ class World:
         return cells
 
     def shortest_path(self) -> str:
-        """A shortest walk from the start to a goal, in characters of `MOVES`; of several, the first in the order of `MOVES`.
+        """A shortest walk from the start to a goal, in characters of `MOVES`. Among several, the first in the order of `MOVES`.
 
         Raises:
             InvalidArgumentError: If no walk reaches a goal.
@@ -135,5 +135,5 @@ class World:
 
 
 def moves_of(text: str) -> list[int]:
-    """The moves that a text spells, as indices of `MOVES`; other characters are ignored."""
+    """The moves in a text, as indices of `MOVES`; other characters are ignored."""
     return [MOVES.index(character) for character in text if character in MOVES]

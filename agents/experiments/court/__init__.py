@@ -1,11 +1,12 @@
-"""The estimators' court: compares the expected gradient of any estimator with the exact gradient of its claimed objective.
+"""The estimators' court compares the expected gradient of any estimator with the exact gradient of its claimed objective.
 
-Worlds are so small that all their episodes are listed and all batches of them enumerated: nothing is sampled, and a difference
-is a bias. `judge` tries an estimator on every case, each of which adds one complication to groups of equally long episodes:
-unequal lengths, tokens of the environment, several turns, truncation, broken verifiers, stale samples, a KL term,
-micro-batches, ranks. `rlvr gradient-lab --estimator module:function` prints the findings.
+An estimator is a function that computes a loss or advantages from a batch. The worlds are so small that all episodes and all
+batches can be enumerated. Nothing is sampled, so any difference is a bias. `judge` tries an estimator on every case. Each case
+adds one complication to groups of equally long episodes: unequal lengths, tokens of the environment, several turns, truncation,
+broken verifiers, stale samples, a KL term, micro-batches, or ranks. `rlvr gradient-lab --estimator module:function` prints the
+findings.
 
-Names load when they are first used.
+The objects that this package exports are imported when they are first used.
 """
 
 from __future__ import annotations

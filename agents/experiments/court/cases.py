@@ -1,4 +1,4 @@
-"""The court's cases: each adds one complication to groups of equally long episodes."""
+"""The court's cases. Each case adds one complication to groups of equally long episodes."""
 
 from __future__ import annotations
 
@@ -11,46 +11,47 @@ from agents.experiments.court.worlds import World, plain
 from verifiers import InvalidArgumentError, unknown_name
 
 BASE = "one length"
-"""The case that all others are compared with."""
+"""The case with which all other cases are compared."""
 LENGTHS = "unequal lengths"
 
 
 @dataclass(frozen=True)
 class Case:
-    """Groups of episodes for which an expected gradient is compared with the exact gradient."""
+    """Groups of episodes on which an expected gradient is compared with the exact gradient."""
 
     name: str
     worlds: tuple[World, ...]
-    """The problem of each group of the batch."""
+    """The problem of each group in the batch."""
     group_size: int
     smallest: tuple[World, ...] = ()
-    """Smaller problems that may show the same finding, for the program that demonstrates it."""
+    """Smaller problems that may show the same finding, for the program that demonstrates the finding."""
     errored: int = 0
-    """Number of episodes of each group whose verifier breaks, whatever the episodes contain."""
+    """Number of episodes in each group on which the verifier breaks, whatever the episodes contain."""
     stale: float = 0.0
-    """How far the sampler's logits are from the learner's."""
+    """Distance of the sampler's logits from the learner's logits."""
     old_is_sampler: bool = True
-    """True if ratios are relative to the sampler's log-probabilities, False if to the learner's own."""
+    """True if ratios are relative to the sampler's log-probabilities, False if they are relative to the learner's own."""
     temperature: float = 1.0
     logit_scale: float = 1.0
     """Factor of the learner's logits."""
     kl_coefficient: float = 0.0
     exact_values: bool = False
-    """Whether the critic's values are exact; otherwise each value has its own error."""
+    """Whether the critic's values are exact; if not, each value has a different error."""
     parts: tuple[int, ...] = ()
-    """Number of groups in each micro-batch, or in each rank's share; empty for a batch that is not divided."""
+    """Number of groups in each part of the batch, which is a micro-batch or a rank's share; empty for a batch that is not
+    divided."""
     splits_groups: bool = False
-    """Whether parts end within a group if the estimator computes the advantages of the whole step."""
+    """Whether parts may end within a group, if the estimator computes the advantages of the whole step."""
 
     @property
     def title(self) -> str:
-        """The case and its group size in words."""
+        """The name of the case and its group size, in words."""
         return f"{self.name}, groups of {self.group_size}"
 
     def counterpart(self) -> Case:
         """The case without environment tokens, truncation and broken verifiers, and with logits divided by the temperature.
 
-        On it, every estimator should have the expected gradient of this case, times the temperature.
+        On the counterpart, every estimator should have the expected gradient of this case, times the temperature.
         """
         return dataclasses.replace(
             self,
@@ -62,7 +63,7 @@ class Case:
         )
 
     def small(self) -> Case:
-        """The same case with its smaller problems, if it has any."""
+        """The same case with smaller problems, if there are any."""
         return dataclasses.replace(self, worlds=self.smallest or self.worlds)
 
 
@@ -99,24 +100,24 @@ GROUP_SIZES = {
     "stale samples": range(2, 4),
     "KL term": range(2, 4),
 }
-"""The group sizes that each case is tried with; 2 for the others."""
+"""The group sizes with which each case is tried; 2 for cases that are not listed."""
 
 
 def names() -> list[str]:
-    """The names of the cases, in the order in which they are tried."""
+    """The names of the cases, in the order of the trial."""
     return list(_FAMILIES)
 
 
 def case(name: str, group_size: int = 2, *, small: bool = False) -> Case:
-    """A case by its name.
+    """Find a case by its name.
 
     Args:
-        name: One of `names()`.
+        name: The name, one of `names()`.
         group_size: Number of episodes in a group.
         small: Whether to take the smallest problems that may show a finding.
 
     Raises:
-        UnknownNameError: If there is no such case; the message suggests the nearest.
+        UnknownNameError: If there is no such case; the message suggests the nearest name.
         InvalidArgumentError: If a group would have no valid episode.
     """
     if name not in _FAMILIES:
@@ -131,7 +132,7 @@ def case(name: str, group_size: int = 2, *, small: bool = False) -> Case:
 
 
 def every_case() -> Iterator[Case]:
-    """Every case in each of its group sizes, the smallest size first."""
+    """Every case with each of its group sizes, the smallest size first."""
     for name in _FAMILIES:
         for group_size in GROUP_SIZES.get(name, (2,)):
             yield case(name, group_size)

@@ -29,7 +29,8 @@ _FORMS: dict[str, Callable[[int, int], float]] = {
     "N in batches of N episodes": lambda n, total: total,
     "1 / N in batches of N episodes": lambda n, total: 1 / total,
 }
-"""Possible factors of the gradient, up to a constant, from the numbers of valid episodes in a group and in the batch."""
+"""Possible factors of the gradient, up to a constant, as functions of the numbers of valid episodes in a group and in the
+batch."""
 _ABOUT = {
     LENGTHS: "episodes differ in length",
     "several turns": "episodes have different numbers of turns, which are paid one by one",
@@ -51,12 +52,12 @@ class Finding:
 
     sentence: str
     shown_by: Case | None = None
-    """The smallest case that shows the finding; None if it is not a fault."""
+    """The smallest case that shows the finding; None for a finding that is not a fault."""
 
 
 @dataclass(frozen=True)
 class Judgement:
-    """All comparisons of an estimator, and the findings that follow from them."""
+    """All comparisons of an estimator, and the resulting findings."""
 
     estimator: Estimator
     comparisons: tuple[Comparison, ...]
@@ -67,7 +68,10 @@ class Judgement:
         return [one for one in self.comparisons if one.case.name == name]
 
     def code(self) -> str:
-        """A program that shows every fault on its smallest case; empty if there is no fault, or no estimator to import."""
+        """A program that shows every fault on its smallest case.
+
+        Empty without a fault, or if the estimator can't be imported.
+        """
         shown = dict.fromkeys(finding.shown_by for finding in self.findings if finding.shown_by is not None)
         if not (shown and self.estimator.address):
             return ""
@@ -83,15 +87,15 @@ class Judgement:
 
 
 def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = None) -> Judgement:
-    """Try an estimator on every case that it makes a claim about.
+    """Try an estimator on every case about which it makes a claim.
 
     Args:
         estimator: The estimator.
         progress: Called with the number of finished cases and the number of all cases.
 
     Raises:
-        InvalidArgumentError: If the estimator makes no claim about the case of equally long episodes, which others are compared
-            with.
+        InvalidArgumentError: If the estimator makes no claim about the case of equally long episodes, with which other cases
+            are compared.
     """
     tried = [
         one
@@ -123,7 +127,7 @@ def judge(estimator: Estimator, progress: Callable[[int, int], None] | None = No
 
 
 def _in_three(tried: Sequence[Case]) -> Iterator[Case]:
-    """The cases that show whether the order matters: with groups of three, or else of the next larger or largest size."""
+    """The cases for finding out whether the order matters, with groups of three, or else the next larger or largest size."""
     for name in (BASE, "several turns"):
         sizes = [one for one in tried if one.name == name]
         yield from [one for one in sizes if one.group_size >= 3][:1] or sizes[-1:]
@@ -194,7 +198,7 @@ def _base(judgement: Judgement) -> Finding:
 
 
 def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
-    """The closed form of the factors and its constant factor; the form is empty if the factors are constant."""
+    """The closed form of the factors, and its constant factor. The form is empty if the factors are constant."""
     for name, form in _FORMS.items():
         ratios = []
         for one in series:
@@ -206,7 +210,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """The bias that a case adds to the base case or, if unequal lengths are already biased, to that case."""
+    """The bias that a case adds to the base case or, if the case of unequal lengths is already biased, to the latter case."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -237,7 +241,7 @@ def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bo
 
 
 def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[Finding]:
-    """How the expected gradient changes through a feature that should not change it."""
+    """How a feature that should not change the expected gradient changes it."""
     for one in judgement.of(name)[:1]:
         same = compare(judgement.estimator, one.case.counterpart(), ordered=ordered).expected / one.case.temperature
         expected = torch.nn.functional.pad(same, (0, 0, 0, len(one.expected) - len(same)))
@@ -249,7 +253,7 @@ def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[F
 
 
 def _smallest(estimator: Estimator, shown: Comparison) -> Case:
-    """The case with the smallest problems that also show a bias."""
+    """The case with the smallest problems that still show a bias."""
     small = shown.case.small()
     if small.group_size > MOST_ORDERED:
         return shown.case
@@ -258,7 +262,7 @@ def _smallest(estimator: Estimator, shown: Comparison) -> Case:
 
 
 def _division_by_length(estimator: Estimator, one: Case) -> str:
-    """Describe a bias that a division by numbers of tokens causes; it vanishes if gradients are multiplied by them."""
+    """Describe a bias from divisions by numbers of tokens. It vanishes if gradients are multiplied by the same numbers."""
     loss = estimator.loss
     if loss is None:
         return ""
@@ -275,7 +279,7 @@ def _division_by_length(estimator: Estimator, one: Case) -> str:
 
 
 def _kl(judgement: Judgement) -> Iterator[Finding]:
-    """Find the divergence whose gradient the KL term has."""
+    """Find the divergence whose gradient equals the gradient of the KL term."""
     for one in judgement.of("KL term")[:1]:
         without = compare(judgement.estimator, dataclasses.replace(one.case, kl_coefficient=0.0))
         term = (without.expected - one.expected) / one.case.kl_coefficient

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _WHOLE = "the learner weighs the tokens of a whole step before it divides the step"
 LONGEST = 4
-"""Number of the policy's own tokens in the longest episode of any case."""
+"""Maximum number of the policy's own tokens in an episode of any case."""
 
 
 def of_agent(agent: str, title: str | None = None, **settings: Any) -> Estimator:
@@ -38,9 +38,9 @@ def of_agent(agent: str, title: str | None = None, **settings: Any) -> Estimator
 
     Args:
         agent: Name of the agent, or module:Class.
-        title: Name of the estimator; by default the agent's.
-        settings: Settings of the agent. By default there is no entropy bonus, a batch is one optimiser step, and `max_tokens`,
-            if the aggregation needs it, is 4. The cases about the KL term set the KL coefficient.
+        title: Name of the estimator; by default the agent's name.
+        settings: Settings of the agent. By default there is no entropy bonus, a batch is one optimiser step, and `max_tokens`
+            is 4 if the aggregation needs this setting. The cases about the KL term set the KL coefficient.
     """
     objective = settings.pop("objective", "return")
     successes = settings.pop("binary", False)
@@ -77,7 +77,7 @@ def _build(name: str, **settings: Any) -> Agent:
 
 
 def _batch(agent: Agent, record: Record) -> Batch:
-    """The batch that `update` has before computing advantages, with the record's columns in place of the models' outputs."""
+    """The batch of `update` before advantages are computed, with the record's columns in place of the models' outputs."""
     batch = Batch(
         **{one.name: getattr(record, one.name) for one in dataclasses.fields(Batch) if hasattr(record, one.name)}
         | {"loss_mask": record.mask, "logprobs": record.sampler_logprobs, "old_logprobs": None, "values": None},

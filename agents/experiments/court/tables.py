@@ -1,6 +1,6 @@
 """The policy of a case, every episode with its probability, and the exact gradient of each objective.
 
-The policy is a table of logits, one row for each state, and gradients are with respect to the entries of this table.
+The policy is a table of logits, with one row for each state. Gradients are with respect to the entries of this table.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 _PADDING = (-1, (), False)
 _MOST_STATES = 64
-"""Number of rows drawn for every table, whatever the number of states, so that cases that share a state have the same row for
-it."""
+"""Number of rows to draw for every table. The number is the same for all cases, so that cases that share a state have the same
+row for this state."""
 
 
 class Tables:
@@ -35,8 +35,8 @@ class Tables:
         every = [(number, one) for number, world in enumerate(self.worlds) for one in world]
         self._episodes = [one for _, one in every]
         self._width = 1 + max(len(one.tokens) for one in self._episodes)
-        # A world that two groups share has the same states in both. The policy's own states come first, so that the same
-        # episodes without the environment's tokens have the same rows of the table.
+        # A world that two groups share has the same states in both groups. The policy's own states come first, so that episodes
+        # keep their rows of the table if the environment's tokens are left out.
         keys = [self._keys(self.worlds.index(self.worlds[number]), one) for number, one in every]
         in_order = sorted(dict.fromkeys(itertools.chain.from_iterable(keys)), key=lambda key: not key[2])
         states = {key: number for number, key in enumerate(in_order)}
@@ -58,7 +58,7 @@ class Tables:
         self._columns = self._make_columns()
 
     def _keys(self, world: int, one: WorldEpisode) -> list[tuple[int, tuple[int, ...], bool]]:
-        """The state before each token: the world, the earlier tokens, and whether the policy decides."""
+        """The state before each token: the world, the earlier tokens, and True if the policy chooses the token."""
         keys = [
             (world, one.tokens[:at] if not own else tuple(itertools.compress(one.tokens[:at], one.own)), own)
             for at, own in enumerate(one.own)
@@ -69,7 +69,7 @@ class Tables:
         return torch.tensor([[0, *row, *[0] * (self._width - 1 - len(row))] for row in rows])
 
     def _make_columns(self) -> dict[str, Tensor]:
-        """For every episode, the columns of a record that don't depend on the learner's table."""
+        """The columns of a record of every episode that don't depend on the learner's table."""
         episodes = self._episodes
         self.own = self._padded([one.own for one in episodes]).bool()
         self._tokens = self._padded([one.tokens for one in episodes])
@@ -98,7 +98,7 @@ class Tables:
         return rows.gather(-1, self._tokens[..., None])[..., 0]
 
     def log_probabilities(self, logits: Tensor) -> Tensor:
-        """f64[c], the log-probability of every episode within its world."""
+        """The log-probability f64[c] of every episode in its world."""
         return torch.where(self.own, self._logprobs(logits), 0.0).sum(1)
 
     @cached_property
@@ -118,7 +118,7 @@ class Tables:
         return (values if self.case.exact_values else values + self._value_errors)[self._states]
 
     def _likeliest_scores(self) -> Tensor:
-        """The score of the likeliest episode of each episode's world."""
+        """For each episode, the score of the likeliest episode in the same world."""
         likely = self.log_probabilities(self.theta.detach())
         best = [
             self.scores[start:stop][likely[start:stop].argmax()].expand(stop - start)
@@ -127,13 +127,13 @@ class Tables:
         return torch.cat(best)
 
     def record(self, rows: Sequence[int], theta: Tensor) -> Record:
-        """Make the record of drawn episodes, which are given group by group."""
+        """Make the record of some episodes, which are given group by group."""
         case, size = self.case, self.case.group_size
         index = torch.tensor(rows)
         valid = torch.arange(len(rows)) % size < size - case.errored
         fields = {name: column[index] for name, column in self._columns.items()}
         mask = fields.pop("mask") & valid[:, None]
-        # A prompt has no states: an estimator that reads its log-probabilities gets no gradient from them.
+        # A prompt has no states, so an estimator that reads its log-probabilities gets no gradient from them.
         states = self._states[index]
         logits = torch.where(torch.arange(states.shape[1])[:, None] > 0, theta[states], 0.0)
         logprobs = (logits / case.temperature).log_softmax(-1).gather(-1, fields["tokens"][..., None])[..., 0]
@@ -170,7 +170,7 @@ class Tables:
         return gradient
 
     def kl_gradients(self) -> dict[str, Tensor]:
-        """Gradients f64[s v] that a KL term may have, each by the name of its divergence."""
+        """Gradients f64[s v] that a KL term may have, by the name of the divergence."""
         logs = self.log_probabilities(self.theta)
         chances = logs.exp() / len(self.worlds)
         ours, theirs = (
@@ -189,7 +189,7 @@ class Tables:
         return {name: torch.autograd.grad(value, self.theta, retain_graph=True)[0] for name, value in named.items()}
 
     def best_variance(self) -> float:
-        """The least variance of a batch's mean of (R - b) grad log pi, over all choices of a constant b for each problem."""
+        """The minimum variance of a batch's mean of (R - b) grad log pi, over all constants b for each problem."""
         logs = self.log_probabilities(self.theta)
         slopes = torch.stack([torch.autograd.grad(one, self.theta, retain_graph=True)[0].flatten() for one in logs])
         chances, norms = logs.detach().exp(), slopes.square().sum(1)

@@ -1,7 +1,7 @@
-"""The expected gradient of an estimator on a case, by enumeration of all batches, compared with the exact gradient.
+"""Compare the expected gradient of an estimator on a case, by enumeration of all batches, with the exact gradient.
 
-The expected gradient is the sum over all batches of a batch's probability times the gradient of its loss. If the order of a
-group's episodes does not matter, batches are multisets of episodes with their multinomial weights.
+The expected gradient is a sum over all batches: the probability of a batch times the gradient of its loss. If the order of a
+group's episodes does not matter, batches are multisets of episodes, with multinomial weights.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 TOLERANCE = 1e-5
-"""Largest difference from the exact gradient, relative to its norm, that counts as rounding, even for an estimator that
-computes in float32."""
+"""A difference from the exact gradient of up to this number, relative to the exact gradient's norm, counts as rounding, even
+for an estimator that computes in float32."""
 MOST_ORDERED = 4
-"""Largest group size for which batches are enumerated in every order, if the order matters."""
+"""Maximum group size for enumerating batches in every order, which is needed if the order matters."""
 _STEP = 5e-5
 
 
@@ -46,9 +46,9 @@ class Comparison:
     best_variance: float
     """Total variance of the mean of (R - b) grad log pi over a batch with the best constant b."""
     batches: int
-    """Number of batches that were enumerated."""
+    """Number of enumerated batches."""
     division: float = 0.0
-    """Largest difference between the gradients of a divided batch and the undivided one, relative to the largest gradient."""
+    """Maximum difference between the gradients of a divided batch and the undivided batch, relative to the largest gradient."""
 
     @property
     def size(self) -> float:
@@ -57,7 +57,10 @@ class Comparison:
 
     @property
     def scale(self) -> float:
-        """Component of the expected gradient along the exact gradient, relative to the latter's norm: 1 without bias."""
+        """Component of the expected gradient along the exact gradient, relative to the exact gradient's norm.
+
+        Without bias, this number is 1.
+        """
         return float((self.expected * self.exact).sum()) / self.size**2
 
     @property
@@ -73,7 +76,7 @@ class Comparison:
 
     @property
     def direction(self) -> float:
-        """Norm of the expected gradient's part orthogonal to the exact gradient, relative to its part along the latter."""
+        """Norm of the expected gradient's part orthogonal to the exact gradient, relative to the norm of the part along it."""
         along = self.scale * self.exact
         size = float(along.norm())
         return float((self.expected - along).norm()) / size if size else math.inf
@@ -90,7 +93,7 @@ class Comparison:
 
     @property
     def relative_variance(self) -> float:
-        """Variance of a batch's gradient, scaled to the exact one, relative to the variance with the best constant baseline."""
+        """Variance of a batch's gradient, scaled to the exact gradient, relative to the `best_variance`."""
         return self.variance / self.scale**2 / self.best_variance if self.scale else math.inf
 
     @property
@@ -105,7 +108,7 @@ class Comparison:
         return f"bias {self.bias:.1%}, cosine {self.cosine:.4f}" if self.expected.any() else "no gradient"
 
     def show(self) -> str:
-        """The verdict, with the episodes and both gradients at the states where they are not 0."""
+        """The verdict, with the episodes, and both gradients at states where a gradient is not 0."""
         where = ((self.expected != 0) | (self.exact != 0)).any(dim=1)
         episodes = "\n".join(f"  {one}" for world in self.case.worlds for one in world)
         gradients = f"expected {self.expected[where].tolist()}\nexact    {self.exact[where].tolist()}"
@@ -116,7 +119,7 @@ class Comparison:
 
 
 def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Comparison:
-    """Compare the expected gradient of an estimator on a case with the exact one.
+    """Compare the expected gradient of an estimator on a case with the exact gradient.
 
     Args:
         estimator: The estimator.
@@ -156,7 +159,7 @@ def compare(estimator: Estimator, case: Case, *, ordered: bool = False) -> Compa
 
 
 def batches(tables: Tables, *, ordered: bool) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Every batch of a case, as indices of its episodes group by group, with the batch's probability under the sampler."""
+    """Every batch of a case, as indices of episodes group by group, with the batch's probability under the sampler."""
     groups = [list(_groups(tables, *span, ordered=ordered)) for span in itertools.pairwise(tables.first)]
     for chosen in itertools.product(*groups):
         yield (
@@ -200,7 +203,7 @@ def order_matters(estimator: Estimator, case: Case) -> bool:
 
 
 def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, divided: bool = False) -> Tensor:
-    """The gradient f64[s v] of the loss of one batch, which may be divided into the case's parts."""
+    """The gradient f64[s v] of one batch's loss. The batch may be divided into the case's parts."""
     loss = loss_of(estimator, tables, rows, tables.theta, divided=divided)
     if not loss.requires_grad:
         return torch.zeros_like(tables.theta)
@@ -211,7 +214,7 @@ def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, di
 def loss_of(
     estimator: Estimator, tables: Tables, rows: Sequence[int], theta: Tensor, *, divided: bool = False
 ) -> Tensor:
-    """The loss of one batch; if the batch is divided, it is reduced from the losses of the parts."""
+    """The loss of one batch. The loss of a divided batch is reduced from the losses of the parts."""
     record = tables.record(rows, theta)
     if estimator.advantages is not None:
         record = dataclasses.replace(record, advantages=_per_token(estimator, record))
@@ -227,7 +230,7 @@ def loss_of(
 
 
 def _parts(estimator: Estimator, case: Case) -> list[slice]:
-    """The rows of each part: whole groups, unless advantages are known and the case splits groups."""
+    """The rows of each part. Parts have whole groups, unless the estimator has advantages and the case splits groups."""
     into = 1 if case.splits_groups and estimator.advantages is not None else 0
     ends = list(itertools.accumulate(part * case.group_size for part in case.parts))
     inner = [end + into for end in ends[:-1]]
@@ -240,7 +243,7 @@ def _policy_gradient(record: Record) -> Tensor:
 
 
 def _per_token(estimator: Estimator, record: Record) -> Tensor:
-    """An estimator's advantages as f64[b l], without gradient."""
+    """An estimator's advantages f64[b l], without gradient."""
     assert estimator.advantages is not None
     given = as_numbers(estimator.name, estimator.advantages(record)).detach().double()
     if given.shape == record.groups.shape:
@@ -265,7 +268,7 @@ def as_numbers(name: str, result: object) -> Tensor:
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:
-    """Whether any batch's loss has different slopes on both sides of the learner's table, and thus no derivative there."""
+    """Whether a batch's loss has no derivative at the learner's table, since the slopes on the two sides differ."""
     tables = Tables(case, successes=estimator.binary)
     at = tables.theta.detach()
     directions = torch.randn(3, *at.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

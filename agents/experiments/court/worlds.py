@@ -1,6 +1,6 @@
-"""The problems of the court's cases, with so few episodes that all of them are listed.
+"""The problems of the court's cases, with so few episodes that all episodes can be listed.
 
-The policy chooses between the tokens 0 and 1. The episodes of a world are the leaves of a tree; each inner node has a branch
+The policy chooses between the tokens 0 and 1. The episodes of a world are the leaves of a tree. Each inner node has a branch
 for both tokens, so that any policy reaches a leaf. The environment answers with the token 0.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 VOCABULARY = 2
-"""The tokens 0 and 1."""
+"""Number of tokens, which are 0 and 1."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class WorldEpisode:
 
     tokens: tuple[int, ...]
     own: tuple[bool, ...]
-    """Whether each token is the policy's."""
+    """For each token, True if it is the policy's and False if it is the environment's."""
     rewards: tuple[float, ...]
     """The reward of each token."""
     truncated: bool = False
@@ -35,7 +35,7 @@ World = tuple[WorldEpisode, ...]
 
 
 def one_turn(episodes: dict[str, float], truncated: Sequence[str] = ()) -> World:
-    """Episodes of the policy's tokens alone, rewarded at the end; given as scores by tokens, such as `{"01": 1.0}`."""
+    """Make episodes of the policy's tokens alone with a reward at the end, from scores by tokens, such as `{"01": 1.0}`."""
     return tuple(
         WorldEpisode(
             tuple(map(int, text)),
@@ -48,11 +48,11 @@ def one_turn(episodes: dict[str, float], truncated: Sequence[str] = ()) -> World
 
 
 def several_turns(episodes: dict[str, tuple[float, ...]]) -> World:
-    """Episodes of several turns; between turns the environment answers with one token after a 0, and with two after a 1.
+    """Make episodes of several turns. The environment answers a turn with one token after a 0, and with two tokens after a 1.
 
     Args:
         episodes: The reward of each turn, by the tokens of the turns, such as "00 1". A reward comes with the last token of its
-            turn; if an answer follows, a quarter of it comes with the answer's first token.
+            turn. If an answer follows, a quarter of the reward comes with the answer's first token.
     """
     return tuple(_in_turns(text.split(), paid) for text, paid in episodes.items())
 
@@ -93,7 +93,7 @@ TURNS_SHORT = several_turns({"1": (1.0,), "0 0": (0.0, 0.0), "0 1": (0.0, 1.0)})
 
 
 def plain(world: World) -> World:
-    """The same episodes, not truncated and without environment tokens; the policy's preceding token gets their rewards."""
+    """The same episodes, without truncation and environment tokens. The policy's preceding token gets their rewards."""
     return tuple(_plain(one) for one in world)
 
 
@@ -104,7 +104,7 @@ def _plain(one: WorldEpisode) -> WorldEpisode:
 
 
 def binary(world: World) -> World:
-    """The same episodes rewarded only at the end, with 1 if the score was above a third, otherwise 0."""
+    """The same episodes with a single reward at the end: 1 if the score was above a third, otherwise 0."""
     return tuple(
         WorldEpisode(
             one.tokens, one.own, (0.0,) * (len(one.tokens) - 1) + (float(one.score > 1 / 3),), truncated=one.truncated

@@ -1,4 +1,4 @@
-"""The parts of the prompts of `rlvr/Instructions-v0`: requests, and the instructions added to them."""
+"""The parts of the prompts of `rlvr/Instructions-v0`: requests, and instructions that are added to a request."""
 
 from rlvr_envs.procedural.instructions.kinds import (
     KINDS,

@@ -14,12 +14,12 @@ from rlvr_envs.procedural.instructions.requests import listed
 T = TypeVar("T")
 
 LEAST_WORDS = 40
-"""The smallest upper limit on the number of words; all other instructions can be followed with fewer words."""
+"""The smallest upper limit on the number of words. With fewer words, all other instructions can be followed."""
 _NUMBERS = listed("zero one two three four five six seven eight nine ten")
 
 
 class Draws:
-    """Choices determined by one number; they are the same on every version of Python."""
+    """Choices that one number determines. The choices are the same on every version of Python."""
 
     def __init__(self, code: int) -> None:
         self._code = code
@@ -41,7 +41,7 @@ class Draws:
 
 @dataclass(frozen=True)
 class Given:
-    """The data on which the values of a parameter may depend."""
+    """The data that the values of a parameter may depend on."""
 
     request: str
     words: Sequence[str]
@@ -51,7 +51,7 @@ class Given:
 
 
 Options = Sequence[object] | Mapping[str, object]
-"""Values of a parameter; the prompt names each value itself or, in a mapping, its key."""
+"""Values of a parameter. The prompt contains the value itself or, for a mapping, the value's key."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Wording:
 
 
 def _said(value: object, *, spelled: bool) -> str:
-    """A value as text in a sentence: small numbers may be spelled out, and words are in quotation marks."""
+    """Write a value in a sentence. Small numbers may be spelled out, and words get quotation marks."""
     if isinstance(value, int):
         return _NUMBERS[value] if spelled and value < len(_NUMBERS) else str(value)
     if not isinstance(value, Sequence) or isinstance(value, str):
@@ -350,8 +350,8 @@ def _table(text: str) -> Mapping[str, frozenset[str]]:
 
 
 # Names are the parts of ids after the colon. The first table lists kinds that contradict each other, are ambiguous together
-# (does a title count as a paragraph?), or need the same place. A text in capitals or small letters alone can't contain words
-# that are given with both.
+# (does a title count as a paragraph?), or need the same place. For example, a text in capitals alone can't contain a given word
+# that has small letters.
 _APART = _table("""
 english_capital: english_lowercase capital_word_frequency response_language multiple_sections postscript end_checker
 english_lowercase: capital_word_frequency response_language multiple_sections postscript end_checker
@@ -364,7 +364,7 @@ nth_paragraph_first_word: title postscript number_bullet_lists multiple_sections
 title: quotation
 end_checker: postscript quotation
 """)
-# The second table lists kinds that leave little room for others, each with all kinds that it allows.
+# The second table lists kinds that leave little room for other kinds, each with all kinds that it allows.
 _ONLY_WITH = _table("""
 constrained_response:\x20
 json_format: existence frequency forbidden_words number_words

@@ -1,7 +1,7 @@
 """The requests: the kind of text, its tone and its topic.
 
-Each request is one sentence without a comma, so that an answer can repeat it under any instruction. The words of a topic, which
-instructions demand or forbid, do not occur as separate words in the topic's requests.
+Each request is one sentence without a comma, so that an answer can repeat it under any instruction. Instructions demand or
+forbid a topic's words, so the topic's requests do not contain them as separate words.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Split a list that is written as one text into its words."""
+    """Split a text into its words."""
     return tuple(text.split())
 
 
