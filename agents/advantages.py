@@ -482,7 +482,7 @@ def _decision_index(mask: torch.Tensor) -> torch.Tensor:
 def _decisions(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bootstrap: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The reward of each decision f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
+    """Return each decision's reward f64[b t], the value before it f64[b t+1], and whether the row has it bool[b t].
 
     The value after the last decision is the bootstrap. Rewards outside the mask are added to the reward of the preceding
     decision.
@@ -499,7 +499,7 @@ def _decisions(
 
 
 def _at_tokens(decisions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scatter f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
+    """Put the number f64[b t] of each decision at the decision's token; 0 at all other tokens."""
     return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)
 
 

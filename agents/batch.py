@@ -60,8 +60,8 @@ class Batch:
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l d], the observation after each token, if the environment shows vectors."""
     contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of earlier contexts. None if
-    it saw everything; see `agents.learn.contexts`."""
+    """i64[b l], number of the context that each token belongs to, from 0. The policy saw no tokens of earlier contexts. None
+    if each episode has one context; see `agents.learn.contexts`."""
     components: Tensor | None = None
     """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
@@ -69,9 +69,9 @@ class Batch:
     """f64[k], weight of each component in the score."""
 
     here: Tensor | None = None
-    """bool[b], False for trajectories whose tokens another rank has and trains on; None if this rank has the tokens of all."""
+    """bool[b], False for trajectories whose tokens only another rank has; None if this rank has all tokens."""
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
+    """f32[b l], log-probabilities under the weights before this batch's update, if the sampler had other weights; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f64[b l], importance weight of each token."""
     reference_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -134,7 +134,7 @@ class Batch:
 
     @property
     def mask_here(self) -> Tensor:
-        """The loss mask bool[b l] without the rows of other ranks."""
+        """The loss mask bool[b l], False in rows whose tokens only another rank has."""
         return self.loss_mask if self.here is None else self.loss_mask & self.here[:, None]
 
     def without(self, rows: Tensor) -> Batch:

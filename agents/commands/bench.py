@@ -62,8 +62,8 @@ class Bench:
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
     until_decided: bool = False
-    """Draw problems in a random order until it is decided, on each environment and for each pair of models, which is better;
-    all models of an environment are loaded at once. Scores have to be from 0 to 1."""
+    """Draw problems in a random order until it is decided, on each environment and for each pair of models, which model is
+    better; all models of an environment are loaded at once. Scores have to be from 0 to 1."""
     margin: Annotated[float, Between(0, 1)] = 0.0
     """Difference below which two models are practically equal, with --until-decided; 0 for no such margin."""
     budget: Annotated[int | None, AtLeast(1)] = None
@@ -215,7 +215,7 @@ class _Entrant:
 
 
 def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> list[_Entrant]:
-    """The agents, and the models by the last part of their names, with numbers if several share it."""
+    """The agents, and the models by the last part of their names, with numbers if several models share that part."""
     entrants: dict[str, _Entrant] = {}
     if train is not None:
         for agent in train.agents:
@@ -257,12 +257,12 @@ def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; if it draws them, the suite gives the number."""
+    """The number of problems of an environment without tokens; the suite has to state it if the environment draws problems."""
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:
         raise InvalidArgumentError(
-            f"{environment.name} draws its problems: say how many to draw, by problems in its table [[environments]]"
+            f"{environment.name} draws its problems: set problems, the number to draw, in its table [[environments]]"
         )
     return int(count)
 

@@ -207,7 +207,7 @@ def _run(arguments: list[str]) -> int:
             raise RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
     launched = entry.distributed and is_launched()
-    if entry.checked_first and not launched:  # the process that launched them has checked
+    if entry.checked_first and not launched:  # otherwise the launching process has already checked
         check_before_loading(command, rest)
     if entry.distributed and not launched and (launcher := command.launcher()) is not None:
         return launcher(arguments)

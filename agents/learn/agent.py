@@ -1,4 +1,4 @@
-"""`Agent`: an algorithm with a policy, and all that trains it. An agent's own file defines its advantages and its loss."""
+"""`Agent`: an algorithm, its policy and the code that trains it. The file of each agent defines its advantages and its loss."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Agent(Algorithm):
             self,
             source=self.source,
             updating=self.updating,
-            update=lambda trajectories: self.update(trajectories),  # looked up at each call, since it may be wrapped
+            update=lambda trajectories: self.update(trajectories),  # a lambda, since a user may wrap `self.update`
             saving=self.saving,
             progress=self.progress,
             watch=watch,

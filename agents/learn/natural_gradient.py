@@ -37,7 +37,7 @@ def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 
 def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
-    """The gradient of the last backward pass; 0 for weights that it did not reach."""
+    """The gradient of the last backward pass; 0 for weights that the pass did not reach."""
     gradients = [
         torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in policy.parameters()
     ]
@@ -205,7 +205,7 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         set_flat_parameters(policy, old)
         before = policy.distributions(_inputs(micro_batch), micro_batch.first, legal)
         set_flat_parameters(policy, new)
-        # Both are -inf for illegal tokens, whose difference is undefined and whose probability is 0.
+        # An illegal token has log-probability -inf under both, so the difference is undefined; its probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
         total += float(divergence[micro_batch.loss_mask[:, micro_batch.first :]].cpu().double().sum())

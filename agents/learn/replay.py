@@ -72,7 +72,7 @@ class ReplayBuffer:
             if trajectory.observations is not None:
                 row["observations"] = trajectory.observations[first:end]
             if trajectory.action_masks is not None:
-                # The legal actions after the last one are unknown: take those before it.
+                # The actions that are legal after the last action are unknown: take those that were legal before it.
                 row["legal"] = trajectory.action_masks[action if last else end]
             self._put(row)
 

@@ -85,7 +85,7 @@ class Trainer:
             for row in run.rows():
                 if "reward" in row:
                     self._health.observe(row["step"], row)
-                else:  # the line of an evaluation
+                else:  # the row has metrics of an evaluation
                     self._health.observe_held_out(row)
         require_same_weights(self._ranks, learner.policy.model)
 
@@ -214,6 +214,6 @@ class Trainer:
         world = env.unwrapped
         dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
         render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-        question = getattr(render, "asked", None)  # of a prompt renderer, or of a mixture of them
+        question = getattr(render, "asked", None)  # prompt renderers and mixtures of prompt renderers have it
         step, tokenizer = self._progress.steps + 1, self._saving.tokenizer
         return lambda trajectories, advantages: log.write(step, trajectories, advantages, tokenizer, dataset, question)

@@ -91,7 +91,7 @@ def evaluate(
         endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
-    votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
+    votes = _vote_counter(env) if maj_at else None  # first, so that an error comes before any sampling
     _check_search(samples, search)
     warn_of_equal_samples(samples, greedy=getattr(policy, "temperature", None) == 0)
     cluster = cluster_by(clusters)
@@ -320,7 +320,7 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     asked: Callable[[Problem], Problem] | None = getattr(
         render, "asked", None
-    )  # of a renderer, or of a mixture of them
+    )  # prompt renderers and mixtures of prompt renderers have it
     return problem if asked is None else asked(problem)
 
 

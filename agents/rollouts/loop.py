@@ -280,7 +280,7 @@ class _Player:
         return np.array([own[index] if index in own else next(others) for index in starting], dtype=np.int64)
 
     def _context_seeds(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The sampling seeds u64[r] of the contexts that rows have in view: in its first context, the episode's seed."""
+        """The sampling seeds u64[r] of the rows' current contexts; the first context of an episode has the episode's seed."""
         seeds = np.array([self.episodes[index].seed for index in self.index[rows]], dtype=np.uint64)
         # As many numbers were drawn as there are positions before the context.
         offset = self.record.offset[rows]
@@ -310,7 +310,7 @@ class _Player:
                 )
 
     def _wait(self, mask: NDArray[np.int8] | None) -> Any:
-        """Wait for a verdict: by `wait`, or if a wrapper hides it, by polling with steps that consume no token."""
+        """Wait for a verdict: by `wait` or, if a wrapper hides `wait`, by polling with steps that consume no token."""
         if hasattr(self.env, "wait"):
             return self.env.wait(every=False)
         time.sleep(_POLL_S)
@@ -356,7 +356,7 @@ class _Player:
         return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
-        """Free a row, and return the index of its episode, and the episode's trajectory with the given fields."""
+        """Free a row, and return the index of its episode and the episode's trajectory, with the given fields set."""
         index = int(self.index[row])
         self.index[row] = -1
         episode = self.episodes[index]

@@ -27,11 +27,11 @@ ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
 """Factor that discounts the completions of a problem's earlier groups whenever another of its groups is observed."""
 UNSOLVED_GROUPS = 3
-"""Number of a problem's groups in a row without a right completion after which a report lists the problem."""
+"""A report lists a problem after this number of its groups in a row without a right completion."""
 LEVEL_COMPLETIONS = 32
 """Number of completions of the hardest level after which the level is judged."""
 LEVEL_SHARE = 0.9
-"""Share of right completions of the hardest level from which on the next level is added (RLVE: Zeng et al. 2025)."""
+"""The next level is added once at least this share of the hardest level's completions is right (RLVE: Zeng et al. 2025)."""
 _LEVELS = 4
 """Number of levels, from the hardest one down, that problems are drawn from."""
 _TOKEN_GROUPS = 64
@@ -83,8 +83,8 @@ _Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
 class UniformSampler:
     """Chooses every problem of a part once before any comes again, in a new random order each time.
 
-    If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
-    observations, so the problems of a round are drawn at random.
+    If weights count tokens, or parts are levels, observations determine how many problems of a part were chosen before, so the
+    problems of a round are drawn at random.
     """
 
     def __init__(self, seed: int) -> None:
@@ -295,7 +295,7 @@ class DifficultySampler(LearnabilitySampler):
         if not self._rates:
             raise InvalidArgumentError(
                 f"none of the {len(self._recorded)} problems of the recorded evaluation, such as "
-                f"{next(iter(self._recorded), None)!r}, is one of the environment: evaluate on the split that is learned "
+                f"{next(iter(self._recorded), None)!r}, belongs to the environment: evaluate on the split that is learned "
                 "(rlvr eval --split train)"
             )
 

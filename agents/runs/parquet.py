@@ -31,7 +31,7 @@ def can_write() -> bool:
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as a Parquet file, atomically: it is either complete or unchanged. Only some rows are in memory at once.
+    """Write rows as a Parquet file, atomically: the file is complete or unchanged. Only some rows are in memory at once.
 
     Raises:
         MissingDependencyError: If pyarrow is not installed.

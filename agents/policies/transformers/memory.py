@@ -124,7 +124,7 @@ def require_checkpointable(model: Any, choice: Checkpointing) -> None:
 
 
 def layers_of(model: Any) -> list[Any]:
-    """The model's layers that transformers can checkpoint; empty if it has none."""
+    """The model's layers that transformers can checkpoint; empty if there are none."""
     return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 

@@ -53,7 +53,7 @@ class LogitTransform:
 
 @torch.no_grad()
 def logit_transform(model: Any) -> LogitTransform | None:
-    """How logits are computed from the output layer on the body's last states.
+    """The transformation that leads from the output layer's results to the model's logits.
 
     Scale and cap are read from the config, under the names of Cohere, Granite and Gemma; None if a trial gives other logits,
     so that the model's own forward pass must be used.
@@ -128,7 +128,7 @@ def _objection_to_packing(model: Any) -> str | None:
                 prefix_layout=layout.groups,
                 logits_to_keep=layout.sources,
             ).logits[0]
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:  # such as no positions, or no further keywords
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:  # such as no support of positions or keywords
         return f"a trial failed: {error}"
     if logits.shape[0] != len(layout.sources):
         return "it returns logits at other positions than requested"
@@ -140,7 +140,7 @@ def _objection_to_packing(model: Any) -> str | None:
 def agree(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     """Whether log-probabilities f32[...] of a trial are the expected ones, up to rounding in the model's precision.
 
-    NaN equals NaN: diverged weights give NaN either way.
+    NaN equals NaN: diverged weights give NaN in both passes.
     """
     finite = expected[expected.isfinite()]
     spread = float(finite.max() - finite.min()) if len(finite) else 0.0

@@ -100,11 +100,11 @@ def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
 
 
 def _room(states: Tensor, rows: int, columns: int) -> Tensor:
-    """An uninitialised buffer f[rows h columns d] for states f[b h t d], whose memory is returned as soon as it is dropped.
+    """An uninitialised buffer f[rows h columns d] for states f[b h t d]; its memory is returned as soon as it is dropped.
 
-    On a CPU it is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows start or
-    end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process grew
-    to a multiple of the cache's size.
+    On a CPU the buffer is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows
+    start or end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process
+    grew to a multiple of the cache's size.
     """
     shape = (rows, states.shape[1], columns, states.shape[3])
     size = math.prod(shape) * states.element_size()

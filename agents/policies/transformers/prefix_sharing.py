@@ -38,8 +38,8 @@ measured on a CPU."""
 class Group:
     """The layout of one group in the packed row.
 
-    Its completions attend in blocks of several, or all at once. Within a block the attention scores between different
-    completions are computed and masked, which costs less than another copy of the prefix while completions are short.
+    The group's completions attend in blocks of several completions, or all at once. Within a block the attention scores between
+    different completions are computed and masked, which costs less than another copy of the prefix while completions are short.
     """
 
     prefix: int
@@ -223,7 +223,7 @@ _active: contextvars.ContextVar[bool] = contextvars.ContextVar("shared_prefix_ac
 def shared_prefix_attention(model: Any) -> Iterator[None]:
     """A context in which a model uses the layout with which it is called. Calls without a layout are not affected."""
     if model.config._attn_implementation != IMPLEMENTATION:
-        # It stays set, since the backward pass of checkpointed layers needs it again.
+        # The setting stays, since the backward pass of checkpointed layers needs it again.
         model.set_attn_implementation(IMPLEMENTATION)
     token = _active.set(True)
     try:
@@ -247,7 +247,7 @@ def _attention(
     group_layout: GroupLayout | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """`sdpa` without a layout; with one, two calls for each group. Query, key and value are f[1 h n d].
+    """`sdpa` without a layout; with a layout, two calls for each group. Query, key and value are f[1 h n d].
 
     With `group_layout`, in sampling, query, key and value are the arguments of `attend_by_groups`.
 

@@ -1,9 +1,9 @@
 """KV cache of groups of rows that share a prompt: the prompt's keys and values are stored, and read, once per group.
 
 In every layer a group has one row of columns: its prompt's columns, and then at each step one column for each member. The
-queries of all members attend to them in one call, with a mask that shows each member the prompt and its own columns. This needs
-more products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is faster
-until the columns of the other members outweigh the prompt.
+queries of all members attend to the row in one call, with a mask that shows each member the prompt and its own columns. This
+needs more products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is
+faster until the columns of the other members outweigh the prompt.
 """
 
 from __future__ import annotations

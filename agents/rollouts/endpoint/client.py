@@ -48,7 +48,7 @@ class TextRequest:
     tools: tuple[ToolSchema, ...] = ()
     """The tools that the model may call."""
     counted: bool = False
-    """Whether the server has to count tokens, as budgets over several turns need."""
+    """Whether the server has to report the number of tokens, which a budget over several turns needs."""
 
 
 @dataclass(frozen=True, slots=True)
