@@ -39,7 +39,7 @@ def with_gold(proxy: VerifierChoice | None, gold: str) -> VerifierChoice:
     """The verifier for training on a proxy, combined with a gold verifier."""
     if proxy is None:
         raise InvalidArgumentError(
-            "--gold-verifier judges beside the verifier that is trained on: name that verifier by --verifier or --reward-model"
+            "--gold-verifier is asked beside a verifier that is trained on: give that one by --verifier or --reward-model"
         )
     return "with_gold", {"proxy": proxy, "gold": gold}
 

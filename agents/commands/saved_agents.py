@@ -69,7 +69,7 @@ class SavedAgent:
 
         if self.has_values and temperature > 0:
             raise InvalidArgumentError(
-                f"{self.checkpoint} holds action values, which are not log-probabilities to sample from: set --temperature 0"
+                f"{self.checkpoint} holds action values, which are no log-probabilities to sample from: set --temperature 0"
             )
         policy = MLPPolicy.load(self.checkpoint, temperature=temperature, seed=seed)
         policy.model.to(perceptron_device())
