@@ -262,7 +262,7 @@ def _num_plain_problems(environment: SuiteEnvironment) -> int:
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:
         raise InvalidArgumentError(
-            f"{environment.name} draws its problems: set problems, the number to draw, in its table [[environments]]"
+            f"{environment.name} draws its problems: say how many to draw, by problems in its table [[environments]]"
         )
     return int(count)
 
