@@ -51,8 +51,8 @@ class Batch:
     truncated: Tensor
     """bool[b], True where the token budget ran out."""
     baselines: Tensor | None
-    """f64[b], baseline of each score, such as the greedy completion's score; NaN where it is unknown, None if there are no
-    baselines."""
+    """f64[b], baseline of each score, such as the greedy completion's score; NaN where the baseline is unknown, None if
+    there are no baselines."""
     step_values: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f64[b l], estimates of the value of the state before each token that begins a step; NaN for all other tokens."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -138,13 +138,13 @@ class Batch:
         return self.loss_mask if self.here is None else self.loss_mask & self.here[:, None]
 
     def without(self, rows: Tensor) -> Batch:
-        """Exclude trajectories bool[b] from training, from every mean and sum, as if their verifiers had broken."""
+        """Exclude the trajectories in bool[b] from training and from every mean and sum, as if their verifiers had broken."""
         kept = ~rows
         masked = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
         return masked.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
 
     def with_rewards(self, rewards: Tensor) -> Batch:
-        """Replace the rewards by f64[b l] and the scores by their sums."""
+        """Replace the rewards by new rewards f64[b l], and the scores by the sums of the new rewards."""
         scores = torch.where(self.valid, rewards.sum(dim=1), torch.nan)
         return dataclasses.replace(self, rewards=rewards, scores=scores)
 
@@ -247,7 +247,7 @@ def _observations(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _contexts(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """Pad the numbers of the tokens' contexts, if any trajectory has more than one."""
+    """Pad the numbers of the tokens' contexts, if any trajectory has more than one context."""
     if not any(trajectory.contexts for trajectory in trajectories):
         return None
     numbers = [

@@ -34,7 +34,7 @@ LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
 """The default model of `rlvr train` and of suites; agents without a language model have no model option."""
 _MOST_STEPS = 1_000_000
-"""An upper limit: training ends long before, when its token budget is spent."""
+"""Upper limit of training steps; the token budget ends training long before this limit."""
 
 
 @dataclass(frozen=True)
@@ -231,7 +231,7 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 
 def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
-    """Refuse to continue a bench if it holds evaluations of a model not named now, which the leaderboard would lose."""
+    """Refuse to continue a bench with evaluations of a model not named now, since the leaderboard would lose this model."""
     named = {label for entrant in entrants for label, _ in entrant.models}
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:
@@ -257,7 +257,7 @@ def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; the suite has to state it if the environment draws problems."""
+    """The number of problems of an environment without tokens; if the environment draws problems, the suite sets the number."""
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:

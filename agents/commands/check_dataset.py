@@ -48,7 +48,7 @@ class CheckDataset:
     """Arguments of the verifier, each as name=value, such as packages=numpy."""
     contract: Literal["auto"] | None = None
     """With auto, the tests of each gold program first run in a separate process and, if these fail, together with the program;
-    --out records under which of the two contracts it passed."""
+    --out records under which of the two contracts the program passed."""
     out: Path = Path("contracts.jsonl")
     """File that --contract auto writes: id, contract and reason of each problem. Data sets read the file with
     contracts=FILE."""
@@ -97,7 +97,7 @@ class CheckDataset:
 
     @property
     def _unfinished(self) -> Path:
-        """The file of contracts until it is complete; an earlier file of contracts stays until then."""
+        """The temporary file of contracts, which replaces an earlier file of contracts once it is complete."""
         return self.out.with_name(f"{self.out.name}.unfinished")
 
     def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
@@ -167,7 +167,7 @@ _ANY_COMPLETION = "?"
 
 
 def _unreadable(verifier: Verifier, problem: Problem) -> str | None:
-    """Why a verifier can't read the reference of a problem; None if it can."""
+    """The reason why a verifier can't read a problem's reference; None if the verifier can read it."""
     if isinstance(problem.reference, DeferredTests):  # no program need be run
         try:
             problem.reference.load()

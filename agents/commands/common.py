@@ -92,7 +92,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The `name=value` pairs of one of several environments: the common pairs, and its own, as `GSM8K.max_new_tokens=64`."""
+    """The `name=value` pairs for one of several environments: the common pairs, and pairs such as `GSM8K.max_new_tokens=64`."""
     owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
     for pair in pairs:
         owner, dot, rest = pair.partition(".")

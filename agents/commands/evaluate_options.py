@@ -131,7 +131,7 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, except its model and a user's verifier."""
+    """Check the options of an evaluation in one environment, except the model and a user's verifier."""
     arguments, name = env_arguments(options.env_args), options.env
     saved = saved_agent(options)
     try:

@@ -270,7 +270,7 @@ def _drop_output() -> None:
 
 
 def _unforeseen(error: Exception) -> int:
-    """Report an unexpected error as one of the user's code if that raised it, otherwise as a bug in rlvr-envs."""
+    """Report an unexpected error as a fault of the user's code if that code raised it, otherwise as a bug in rlvr-envs."""
     own = Path(__file__).parents[2]
     ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
     others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -88,7 +88,7 @@ def _chosen(config: Any, recorded: Any) -> Any:
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:
-    """The options in the form in which they are read back from JSON, without secrets."""
+    """The options without secrets, as plain data that equals the same options read from JSON."""
     settings = dataclasses.asdict(cast(Any, options))
     pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
     written: dict[str, Any] = plain({**settings, **pairs})

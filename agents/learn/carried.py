@@ -45,7 +45,7 @@ class CarriedGroup:
     """A group of episodes that a step has begun and no update has used yet."""
 
     begun: int
-    """Number of the round of the step that began it."""
+    """Number of the round of the step that began the group."""
     members: tuple[Unfinished | Trajectory, ...]
     """Its episodes: not begun, interrupted, or done."""
 
@@ -62,7 +62,7 @@ class CarriedGroup:
 
 @dataclass(frozen=True)
 class Collected:
-    """The episodes of a step's batch, and the groups that are carried over its update."""
+    """The episodes of a step's batch, and the groups that are carried over to the next step."""
 
     trajectories: list[Trajectory]
     carried: tuple[CarriedGroup, ...]
@@ -86,7 +86,7 @@ def collect_carried(
     step: int,
     carried: Sequence[CarriedGroup],
 ) -> Collected:
-    """Play groups until a batch of them is done."""
+    """Play groups until enough groups for a batch are done."""
     wanted, tokens = config.problems_per_step, config.segment_tokens
     # An engine samples whole completions unless its requests say where to interrupt them.
     sampler = sampling.sampler

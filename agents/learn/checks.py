@@ -71,7 +71,7 @@ def _check_importance(config: AgentConfig, correction: Correction) -> None:
 
 
 def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
-    """Check that an agent's weights can be divided among its ranks, if they are to be."""
+    """Check that an agent's weights can be divided among its ranks, if the settings divide them."""
     config = algorithm.config
     if ranks.sharding is None:
         return

@@ -58,7 +58,7 @@ class HeldOut:
     temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     stop_when: StopWhen | None = None
-    """When training ends before its last step; None for never."""
+    """The conditions under which training ends before its last step; None for no such condition."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -76,7 +76,7 @@ class HeldOut:
         return number_of_problems(available, wanted, self.samples)
 
     def confirming(self, env: VectorEnv[Any, Any, Any]) -> range:
-        """The problems that confirm the choice of the best checkpoint: at most as many as, and after, those used to choose."""
+        """The problems that confirm the choice of the best checkpoint: those after the problems that chose it, at most as many."""
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 
@@ -141,7 +141,7 @@ class HeldOutEvaluations:
         return self._record(step, problems, None)
 
     def confirm(self, step: int, best: int) -> dict[str, float]:
-        """Evaluate the current weights, which are those of the best step, on problems that were not used to choose it.
+        """Evaluate the current weights, those of the best step, on problems that were not used to choose this step.
 
         Returns:
             The metrics; empty if no environment has further problems, or if the step was confirmed before.
@@ -157,7 +157,7 @@ class HeldOutEvaluations:
         return self._ranks.from_main(self._history.best_step)
 
     def stop_reason(self) -> str | None:
-        """Why training ends; None if it goes on."""
+        """The reason why training ends; None if training goes on."""
         when = self._plan.stop_when
         return None if when is None else self._ranks.from_main(self._history.stop_reason(when))
 

@@ -58,15 +58,15 @@ class _Batch:
     updates: int
     """Number of updates that led to the weights with which this batch is sampled."""
     version: int
-    """The policy's version with these weights."""
+    """The policy's version after these updates."""
     weights: list[Tensor] | None
-    """The trainable weights, or this rank's parts of the weights; None once the batch needs them no more."""
+    """The trainable weights, or this rank's parts of the weights; None once they are no longer needed."""
     problems: Mapping[str, Any]
-    """The observations of problems up to these updates."""
+    """The observations of problems up to the last of these updates."""
     sampled: Sampled | None = None
     error: BaseException | None = None
     sampler: Sampler | None = None
-    """The engine, once it has these weights; None if the thread has a copy of the policy."""
+    """The engine, once it has the weights for this batch; None if the thread has a copy of the policy."""
 
     @property
     def under_way(self) -> bool:

@@ -177,7 +177,7 @@ def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Share of groups without spread, among those with several scores."""
+    """The share of groups whose scores are all equal, among the groups with several scores."""
     groups: dict[int, list[float]] = {}
     for trajectory in valid:
         groups.setdefault(trajectory.group, []).append(trajectory.score)

@@ -26,7 +26,7 @@ class Part(Protocol):
         """Restore a state of `state`."""
 
     def components(self) -> dict[str, list[str] | None]:
-        """Names of the weights of each component that a checkpoint must have; None for a component that it must not have."""
+        """Names of the weights of each component that a checkpoint must have; None for a component that must be absent."""
 
 
 class Saving:

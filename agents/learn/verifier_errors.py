@@ -66,7 +66,7 @@ class VerifierWatch:
             )
 
     def unsupported(self, trajectories: Sequence[Trajectory]) -> list[str]:
-        """Warnings that name, once each, the problems with two or more completions in a batch, all of them unsupported."""
+        """Warnings about problems with several completions in a batch that are all unsupported; each problem is named once."""
         verdicts: dict[str, list[bool]] = {}
         for trajectory in trajectories:
             if trajectory.verdict is not None:

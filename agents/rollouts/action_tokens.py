@@ -31,7 +31,7 @@ def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
 
 
 class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Shows the actions of each row as tokens i32[b l], and its observation as a vector f32[b d] with the name `observation`.
+    """Shows each row's actions as tokens i32[b l], and the row's observation as a vector f32[b d] named `observation`.
 
     Vectors are made as by `gymnasium.spaces.utils.flatten`: arrays are flattened, and a choice among n becomes n numbers, one
     of which is 1.

@@ -22,7 +22,7 @@ def given_episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """Make the episode of a completion that was not sampled here, whose log-probabilities are unknown and stored as 0.
+    """Make the episode of a completion that was not sampled here; its log-probabilities are unknown, and stored as 0.
 
     Args:
         streams: Source of the tokenizer and the rules.

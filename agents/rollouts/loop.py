@@ -70,7 +70,7 @@ class PartialEpisode:
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """The environment's state; None if the tokens have to be played again to reach it."""
     row: int = field(default=-1, compare=False)
-    """The row that played the episode, in which a policy may still have its keys and values; -1 for none."""
+    """The row that played the episode, since a policy may still have keys and values for this row; -1 for no row."""
 
     @property
     def group(self) -> int:
@@ -287,7 +287,7 @@ class _Player:
         return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
-        """A reset seed for each row of the environment, None for rows that are not reset; None if there are no seeds."""
+        """The reset seed of each row of the environment, None for rows that are not reset; None alone if there are no seeds."""
         if all(episode.env_seed is None for episode in starting):
             return None
         seeds: list[int | None] = [None] * self.env.num_envs

@@ -25,7 +25,7 @@ from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
-"""Factor that discounts the completions of a problem's earlier groups whenever another of its groups is observed."""
+"""Factor that discounts the completions of a problem's earlier groups whenever another group of this problem is observed."""
 UNSOLVED_GROUPS = 3
 """A report lists a problem after this number of its groups in a row without a right completion."""
 LEVEL_COMPLETIONS = 32
@@ -33,7 +33,7 @@ LEVEL_COMPLETIONS = 32
 LEVEL_SHARE = 0.9
 """The next level is added once at least this share of the hardest level's completions is right (RLVE: Zeng et al. 2025)."""
 _LEVELS = 4
-"""Number of levels, from the hardest one down, that problems are drawn from."""
+"""Number of levels that problems are drawn from: the hardest level, and the levels below it."""
 _TOKEN_GROUPS = 64
 """Number of a part's latest groups from which its mean completion length is estimated."""
 _GOLDEN = (5**0.5 - 1) / 2
@@ -49,7 +49,7 @@ class ProblemSampler(Protocol):
         """
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
-        """Take note of the groups that were learned from, and of those that were sampled and left out."""
+        """Take note of the groups that were learned from, and of the groups that were sampled but left out."""
 
     def state(self) -> dict[str, Any]:
         """Plain data for `with_state`."""
@@ -274,7 +274,7 @@ class DifficultySampler(LearnabilitySampler):
         self._recorded, self._env, self._rates = recorded, env, dict[int, _Seen]()
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Find the recorded problems among those of an environment."""
+        """Find the recorded problems among an environment's problems."""
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
         parts: dict[str, set[str]] = {}

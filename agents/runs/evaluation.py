@@ -36,7 +36,7 @@ class Evaluation:
     samples: int
     """Number of completions for each problem."""
     score: float
-    """Mean over problems of the mean over their completions."""
+    """Mean over problems of each problem's mean over its completions."""
     interval: tuple[float, float]
     """95 % confidence interval of the score over problems, since completions of one problem are not independent; see
     `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""

@@ -201,7 +201,7 @@ def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
 
 
 class SampledRow(NamedTuple):
-    """A new sample, with the other data for its record."""
+    """A new sample, with further data that its record stores."""
 
     sample: Sample
     completion: str

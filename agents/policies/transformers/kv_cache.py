@@ -56,9 +56,9 @@ class Grouping(enum.Enum):
 
     NEVER = "never"
     IF_CHEAPER = "if cheaper"
-    """Stored once until other rows are added, or until storing it for each row is faster."""
+    """The prompt is stored once until other rows are added, or until separate rows are faster."""
     ALWAYS = "always"
-    """Stored once until other rows are added."""
+    """The prompt is stored once until other rows are added."""
 
 
 @torch.no_grad()

@@ -23,7 +23,7 @@ errors, and passes with a mask that is too wide by at least 18; 4 is in between.
 
 
 def inner_model(model: Any) -> Any:
-    """The `transformers` model inside a model with an adapter, including the adapter; any other model itself."""
+    """The `transformers` model, including the adapter, inside a model with an adapter; other models are returned unchanged."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
@@ -113,7 +113,7 @@ def can_share(model: Any) -> bool:
 
 @torch.no_grad()
 def _objection_to_packing(model: Any) -> str | None:
-    """Why the packed pass can't be used, by comparison with the plain pass on two groups; None if it can be used."""
+    """Compare the packed pass with the plain pass on two groups; return why packing can't be used, or None if it can."""
     tokens = some_tokens(model, 4, 7)
     tokens[1, :3], tokens[3, :3] = tokens[0, :3], tokens[2, :3]
     lengths = torch.tensor([7, 5, 6, 4])

@@ -51,10 +51,10 @@ class Group:
     """Number of tokens of the longest block."""
     mask: Tensor
     """bool[blocks 1 width prefix+width]: the attention mask of each block, the prefix's tokens first; one mask for all blocks
-    if they are alike."""
+    if the blocks are alike."""
     columns: Tensor | None = None
-    """i64[blocks * width], the index of each token among those of the completions, if blocks differ in length; padding points
-    to the block's last token."""
+    """i64[blocks * width], the index of each token among the completions' tokens, if blocks differ in length; padding points to
+    the block's last token."""
     real: Tensor | None = None
     """bool[blocks * width], False for padding."""
     _biases: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
@@ -136,7 +136,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> PackedLayout:
 
 
 def _ragged(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For consecutive segments of these lengths: the segment of each token and its index within the segment."""
+    """For consecutive segments of these lengths, the segment of each token and the token's index within this segment."""
     segment = np.repeat(np.arange(len(counts)), counts)
     return segment, np.arange(len(segment)) - (counts.cumsum() - counts)[segment]
 

@@ -67,7 +67,7 @@ class Member:
 
 @dataclass(eq=False)
 class Ticket:
-    """A requested completion, whichever engine samples it."""
+    """A requested completion, independent of the engine that samples it."""
 
     request: Request
     sampling: Sampling
@@ -78,7 +78,7 @@ class Ticket:
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The death of the engine before the completion was finished, if the request reports it."""
+        """The error of an engine that died before the completion was finished, if the request reports this error."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()

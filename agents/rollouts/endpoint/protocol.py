@@ -15,7 +15,7 @@ _SHOWN = 300
 
 
 def chat_message(message: Message) -> dict[str, Any]:
-    """A message with the calls that it makes, or the id of the call that it answers."""
+    """A message in OpenAI's format, with its tool calls, or with the id of the tool call that it answers."""
     said: dict[str, Any] = {"role": message.role, "content": message.content}
     if isinstance(message, ToolMessage):
         return said | {"tool_call_id": message.call_id}
