@@ -70,7 +70,7 @@ class AuditVerifier:
         """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
-        from verifiers.audit import check_card, field_of, write_card  # they take long to load
+        from verifiers.audit import check_card, field_of, write_card  # these modules take long to load
 
         if self.card is not None:
             check_card(self.card)

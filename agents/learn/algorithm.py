@@ -73,7 +73,7 @@ class Algorithm(abc.ABC):
         return None
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the loss is clipped from below and from above, bool[b t] each, for metrics; None if no loss is clipped."""
+        """Return where the loss is clipped from below and above, bool[b t] each, for metrics; None if it is never clipped."""
         return None
 
     def sample_batch(

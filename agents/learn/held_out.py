@@ -76,7 +76,7 @@ class HeldOut:
         return number_of_problems(available, wanted, self.samples)
 
     def confirming(self, env: VectorEnv[Any, Any, Any]) -> range:
-        """The problems that confirm the choice of the best checkpoint: those after the problems that chose it, at most as many."""
+        """The problems that confirm the best checkpoint: those after the problems used to choose it, at most as many."""
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 

@@ -194,7 +194,7 @@ class LaggedSampling:
 
     def learned(self, arrived: Arrived) -> None:
         """Forget the batch that was learned from, and count it."""
-        with self._changed:  # the thread reads both
+        with self._changed:  # the thread reads both attributes
             self._batches.popleft()
             self._progress.count(arrived.sampled)
 

@@ -106,7 +106,7 @@ def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: 
         distributions = _distributions_at(policy, micro_batch, first, legal, duals)
         logprobs, slopes = forward_ad.unpack_dual(distributions)
         mask = micro_batch.loss_mask[:, first:, None]
-        # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times them.
+        # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times these slopes.
         pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
     grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
     return torch.cat([grad.reshape(-1) for grad in grads])

@@ -242,7 +242,7 @@ class _PolicyChecker:
         with torch.no_grad():
             alone = self.policy.read(single).logprobs
         own = single.loss_mask[:, single.first :]
-        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
+        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # this row has the shortest prompt
         self._same(
             whole.cpu().numpy(),
             alone[own].cpu().numpy(),

@@ -121,7 +121,7 @@ class MLPPolicy(TorchPolicy):
             raise InvalidArgumentError(
                 "an MLPPolicy reads vectors, and this environment shows tokens: use a CausalLMPolicy, or a TorchPolicy"
             )
-        actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked
+        actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked this
         return cls(
             shown.shape[0],
             actions,

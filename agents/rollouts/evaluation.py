@@ -320,7 +320,7 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     asked: Callable[[Problem], Problem] | None = getattr(
         render, "asked", None
-    )  # prompt renderers and mixtures of prompt renderers have it
+    )  # an attribute of prompt renderers and of their mixtures
     return problem if asked is None else asked(problem)
 
 

@@ -38,7 +38,7 @@ def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str
         OSError: If the file can't be written.
     """
     try:
-        import pyarrow  # type: ignore[import-untyped]  # it has no types
+        import pyarrow  # type: ignore[import-untyped]  # pyarrow has no types
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise missing_dependency("pyarrow", "hub", "Parquet files") from error

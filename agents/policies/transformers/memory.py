@@ -109,7 +109,7 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
     finally:
         for layer, forward in zip(layers, before, strict=True):
             if forward is None:
-                del layer.forward  # back to the class's own
+                del layer.forward  # restores the class's own method
             else:
                 layer.forward = forward
 

@@ -307,6 +307,6 @@ class EngineGroup:
 
     def close(self) -> None:
         """Stop the engines."""
-        with contextlib.ExitStack() as closing:  # all of them, whatever one raises
+        with contextlib.ExitStack() as closing:  # closes all engines, whatever one raises
             for member in self.living:
                 closing.callback(member.alive.close)

@@ -111,7 +111,7 @@ class EngineWeights:
             ranks.together(transfer.begin)
             for layer in checkpoint_layers(learner):
                 ranks.together(partial(transfer.push, fitted(layer, self.shapes, part=learner.sharded is not None)))
-                del layer  # so that there is room for the next one
+                del layer  # so that there is room for the next layer
             ranks.together(transfer.finish)
         else:
             weights = fitted(checkpoint_weights(learner.model), self.shapes)

@@ -213,7 +213,7 @@ def _read(
             else:
                 future.set_exception(EngineError(f"the vLLM engine failed to {method}: {value}\n{_tail(log)}"))
     tail = _tail(log)
-    died = finalizer() is not None  # else it was closed
+    died = finalizer() is not None  # otherwise the engine was closed
     with calls.lock:
         waiting, calls.waiting = calls.waiting, {}
         methods = sorted({method for method, _ in waiting.values()})

@@ -163,7 +163,7 @@ def main(descriptor: int) -> None:
                 return
             engine = _answer(connection, engine, *message)
         elif engine is not None and busy:
-            # An error here is one of the engine, not of a request: the process ends, and its log says why.
+            # An error here is an error of the engine, not of a request: the process ends, and its log says why.
             for number, completion in engine.step():
                 connection.send((number, "done", completion))
 

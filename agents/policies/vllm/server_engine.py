@@ -175,7 +175,7 @@ class ServerEngine:
         try:
             with contextlib.closing(connection):
                 connection.connect()
-                if is_cancelled():  # before there was a connection to break off
+                if is_cancelled():  # the request was cancelled before it had a connection
                     return None
                 body = b"" if content is None else json.dumps(content).encode()
                 connection.request(method, urlsplit(self.address).path + path, body, headers)
@@ -217,7 +217,7 @@ class ServerEngine:
 
 def _break_off_if_cancelled(connection: http.client.HTTPConnection, future: Future[SampledCompletion]) -> None:
     """Close the connection of a request that was cancelled, which stops it at the server."""
-    connected = connection.sock  # which the request's thread may set to None meanwhile
+    connected = connection.sock  # the request's thread may set the attribute to None meanwhile
     if future.cancelled() and connected is not None:
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)
