@@ -33,9 +33,9 @@ class Batch:
     """
 
     tokens: Tensor = field(metadata=_PER_TOKEN)
-    """i64[b l]."""
+    """i64[b l], the tokens."""
     lengths: Tensor
-    """i64[b]."""
+    """i64[b], the number of tokens of each trajectory."""
     loss_mask: Tensor = field(metadata=_PER_TOKEN)
     """bool[b l], the padded policy mask; False throughout for trajectories whose verifier broke."""
     logprobs: Tensor = field(metadata=_PER_TOKEN)
@@ -47,7 +47,7 @@ class Batch:
     valid: Tensor
     """bool[b], False where the verifier broke."""
     groups: Tensor
-    """i64[b]."""
+    """i64[b], the number of each trajectory's group."""
     truncated: Tensor
     """bool[b], True where the token budget ran out."""
     baselines: Tensor | None

@@ -27,7 +27,7 @@ class AgentEntry:
     """Name of the module in `agents`."""
     class_name: str
     summary: str
-    """One line for `--help`."""
+    """One-line summary for `--help`."""
 
     @property
     def config_name(self) -> str:

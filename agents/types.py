@@ -20,7 +20,7 @@ class Action:
     """The tokens a policy chose for b rows, up to n in each."""
 
     tokens: NDArray[np.int64]
-    """i64[b n]."""
+    """i64[b n], the chosen tokens."""
     counts: NDArray[np.int64]
     """i64[b], number of valid tokens in the row; 0 for rows that needed no action or have no tokens yet."""
     logprobs: NDArray[np.float32]
@@ -129,7 +129,7 @@ class Trajectory:
     verdict: Verdict | None
     completion: str
     tokens: NDArray[np.int32]
-    """i32[l]."""
+    """i32[l], the tokens of the episode."""
     policy_mask: NDArray[np.bool_]
     """bool[l], True for the policy's own tokens, including its stop token."""
     logprobs: NDArray[np.float32]

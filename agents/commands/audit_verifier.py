@@ -1,4 +1,4 @@
-"""`rlvr audit-verifier`."""
+"""The command `rlvr audit-verifier`."""
 
 from __future__ import annotations
 

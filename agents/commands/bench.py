@@ -1,4 +1,4 @@
-"""`rlvr bench`."""
+"""The command `rlvr bench`."""
 
 from __future__ import annotations
 
@@ -251,7 +251,7 @@ def _num_problems(environment: SuiteEnvironment) -> int:
 
 
 def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment that its data set takes."""
+    """Select the arguments of an environment that its data set takes."""
     options = rlvr_envs.environment_class(name).task.data_options
     return {option: value for option, value in arguments.items() if option in options}
 

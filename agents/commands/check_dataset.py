@@ -1,4 +1,4 @@
-"""`rlvr check-dataset`."""
+"""The command `rlvr check-dataset`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr compare`."""
+"""The command `rlvr compare`."""
 
 from __future__ import annotations
 

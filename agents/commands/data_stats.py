@@ -1,4 +1,4 @@
-"""`rlvr data stats`."""
+"""The command `rlvr data stats`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr eval`."""
+"""The command `rlvr eval`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr export`."""
+"""The command `rlvr export`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr grade`."""
+"""The command `rlvr grade`."""
 
 from __future__ import annotations
 

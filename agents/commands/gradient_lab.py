@@ -1,4 +1,4 @@
-"""`rlvr gradient-lab`."""
+"""The command `rlvr gradient-lab`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ that started at 0 and is still learning."""
 
 @dataclass(frozen=True)
 class Estimator:
-    """One row of the table."""
+    """An estimator to examine, for one row of the table."""
 
     name: str
     agent: str

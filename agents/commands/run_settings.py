@@ -18,7 +18,7 @@ from verifiers import CheckpointError, InvalidArgumentError
 
 
 class RunOptions(Protocol):
-    """The options of a dataclass that a run's folder depends on."""
+    """The options of a command that determine a run's folder."""
 
     @property
     def run_folder(self) -> Path | None:

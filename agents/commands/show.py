@@ -1,4 +1,4 @@
-"""`rlvr show`."""
+"""The command `rlvr show`."""
 
 from __future__ import annotations
 

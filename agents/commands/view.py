@@ -1,4 +1,4 @@
-"""`rlvr view`."""
+"""The command `rlvr view`."""
 
 from __future__ import annotations
 

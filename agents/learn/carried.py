@@ -47,7 +47,7 @@ class CarriedGroup:
     begun: int
     """Number of the round of the step that began the group."""
     members: tuple[Unfinished | Trajectory, ...]
-    """Its episodes: not begun, interrupted, or done."""
+    """The group's episodes, each of which is not begun, interrupted, or done."""
 
     @property
     def unfinished(self) -> list[Unfinished]:
@@ -191,7 +191,7 @@ def carried_state(groups: Sequence[CarriedGroup]) -> list[dict[str, Any]]:
 
 
 def carried_from_state(state: Sequence[Mapping[str, Any]]) -> tuple[CarriedGroup, ...]:
-    """Restore a state of `carried_state`."""
+    """Restore a state that `carried_state` returned."""
     return tuple(CarriedGroup(group["begun"], tuple(map(_member, group["members"]))) for group in state)
 
 

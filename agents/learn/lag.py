@@ -279,7 +279,7 @@ class LaggedSampling:
         return Sampling(self._sampling.algorithm, sampler, self._ranks, lambda: known, stopped=stopped)
 
     def _with_copy(self, batch: _Batch) -> Sampler:
-        """The sampler with a copy of the policy."""
+        """The sampler with a copy of the policy that has a batch's weights."""
         policy, engine = self._policy, self._sampling.sampler
         if self._copy is None:
             # Weights that are not trained, such as those under an adapter, are shared.
@@ -313,7 +313,7 @@ class LaggedSampling:
         return {"ahead": ahead}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state`, between two runs of the thread."""
+        """Restore a state that `state` returned, between two runs of the thread."""
         self._batches = deque(
             _Batch(
                 **{

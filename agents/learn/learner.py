@@ -295,7 +295,7 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state that `state_dict` returned."""
         # Keep the kernel that this process chose: the state has the kernel of the process that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]

@@ -48,6 +48,6 @@ class ReferencePolicy:
         return None if self._adapted else self.policy.model.state_dict()
 
     def load_state_dict(self, state: dict[str, Any] | None) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state that `state_dict` returned."""
         if state is not None:
             load_weights(self.policy.model, state)

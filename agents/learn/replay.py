@@ -140,7 +140,7 @@ class ReplayBuffer:
         return {"added": self.added, "arrays": arrays}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state that `state_dict` returned."""
         self.added = state["added"]
         self._arrays = {}
         for name, values in state["arrays"].items():

@@ -63,5 +63,5 @@ class OnDemand:
         """Do nothing: there is no state."""
 
     def components(self) -> dict[str, list[str] | None]:
-        """No components."""
+        """No components: a checkpoint holds nothing of this source."""
         return {}

@@ -57,7 +57,7 @@ class TorchPolicy:
         self._seeds = np.zeros(0, dtype=np.uint64)
 
     def _sizes(self) -> tuple[int, int]:
-        """The sizes d and v, from one token."""
+        """The sizes d and v, determined by a trial with one token."""
         with torch.no_grad():
             states = self._tried("body", self._example().to(self.device))
             if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
@@ -74,7 +74,7 @@ class TorchPolicy:
         return states.shape[2], logits.shape[2]
 
     def _example(self) -> Tensor:
-        """One input of the body."""
+        """An example of the body's input."""
         return torch.zeros(1, 1, dtype=torch.int64)
 
     def _tried(self, name: str, value: Tensor) -> Any:

@@ -52,7 +52,7 @@ class ProblemSampler(Protocol):
         """Take note of the groups that were learned from, and of the groups that were sampled but left out."""
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `with_state`."""
+        """The state as plain data, for `with_state`."""
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
         """A sampler with the same settings, and with a state that `state` returned."""

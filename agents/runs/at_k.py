@@ -22,7 +22,7 @@ class AtK:
     """pass@k or maj@k over the problems that have k samples."""
 
     name: str
-    """`"pass"` or `"maj"`."""
+    """Name of the measure, `"pass"` or `"maj"`."""
     k: int
     value: float
     interval: Interval

@@ -67,7 +67,7 @@ class Measure:
     """A quantity by which runs are compared; each problem has a value."""
 
     name: str
-    """`"score"`, or a name such as `"pass@4"`."""
+    """Name of the measure, such as `"score"` or `"pass@4"`."""
     values: tuple[Mapping[str, float], ...]
     """For each run, the values by the problem's id."""
 

@@ -80,7 +80,7 @@ class TokenPlayer:
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the line, or of a new line."""
+        """The next token of the typed line; reads a new line if no token is left."""
         while True:
             while not self._waiting:
                 self._show_state(observation, action_mask)

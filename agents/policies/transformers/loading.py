@@ -51,7 +51,7 @@ ARCHITECTURE = "architecture.json"
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
 """How safetensors reports the error number of the system."""
 _TORCH_WRITER = ("PytorchStreamWriter", "inline_container.cc")
-"""Names in the errors of torch's writer."""
+"""Names by which errors of torch's file writer are recognised."""
 
 
 def tiny_model(

@@ -46,7 +46,7 @@ class LogitTransform:
     """Logits z become cap tanh(z / cap), which is between -cap and cap."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Return the model's logits."""
+        """Turn the output layer's results into the model's logits."""
         scaled = logits if self.scale == 1 else logits * self.scale
         return scaled if self.cap is None else torch.tanh(scaled / self.cap) * self.cap
 

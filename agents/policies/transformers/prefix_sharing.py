@@ -78,7 +78,7 @@ class PackedLayout:
     """A micro-batch as one packed row of n tokens, with m predicted tokens."""
 
     tokens: Tensor
-    """i64[1 n]."""
+    """i64[1 n], the packed tokens."""
     positions: Tensor
     """i64[1 n], the position of each token in its original row."""
     groups: tuple[Group, ...]

@@ -23,7 +23,7 @@ _TIE = 2**15
 
 @dataclass(frozen=True)
 class Rounded:
-    """Tensors in another type, by name."""
+    """Tensors that were rounded to another type, by name."""
 
     weights: Mapping[str, Tensor]
     """All tensors; tensors that share memory still share it. Integers and bools are not changed."""
