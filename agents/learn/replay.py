@@ -53,7 +53,7 @@ class ReplayBuffer:
         if any(trajectory.policy_mask[start + 1] for start in trajectory.contexts):
             raise InvalidArgumentError(
                 f"the episode of problem {trajectory.problem_id!r} has a context of one token, whose state an agent that "
-                "learns from transitions can't read: a new context needs two tokens at least"
+                "learns from transitions can't read: a new context needs at least two tokens"
             )
         actions = np.flatnonzero(trajectory.policy_mask)
         follows = [*actions[1:], len(trajectory.tokens)]

@@ -46,7 +46,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
         return joined
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append columns."""
+        """Append the columns of new keys and values; return all keys and values."""
         keys, values = self.keys, self.values
         assert keys is not None
         assert values is not None
