@@ -55,7 +55,7 @@ def whole_returns(returns: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, 
     """The return of the whole episode at each of its tokens: G_0, as in Williams 1992, in place of G_t.
 
     Args:
-        returns: f64[b t], those of `returns_to_go`.
+        returns: f64[b t], the result of `returns_to_go`.
         mask: bool[b t], the policy's own tokens.
 
     Returns:
@@ -513,7 +513,8 @@ def step_advantages(
 
     A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next
     step. After the last step V is 0. With exact values the gradient is that of the expected return. With estimates this also
-    holds if they are unbiased and independent of the completion, and if the end of a step depends only on the tokens up to it.
+    holds if the estimates are unbiased and independent of the completion, and if the end of a step depends only on earlier
+    tokens.
 
     Args:
         rewards: f[b t].

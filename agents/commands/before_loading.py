@@ -97,7 +97,7 @@ def check_environment(
     """Check an environment with its data set and its verifier.
 
     Returns:
-        The checked facts about its task; None if it has no task, or has its own constructor.
+        The checked facts about the environment's task; None if the environment has no task, or has its own constructor.
     """
     found: Any = rlvr_envs.find_environment(name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):

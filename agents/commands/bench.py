@@ -236,8 +236,8 @@ def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:
         raise InvalidArgumentError(
-            f"{out} also holds evaluations of {', '.join(sorted(others))}: name all models of the bench again, "
-            "whose finished evaluations are kept, or choose another folder"
+            f"{out} also holds evaluations of {', '.join(sorted(others))}: name the models of the bench again, all of them, of "
+            "which finished evaluations are kept, or choose another folder"
         )
 
 

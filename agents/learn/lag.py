@@ -6,9 +6,10 @@ lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3
 ```
 
 A thread samples one batch after the other with a copy of the policy. The weights that a batch is sampled with depend on its
-number alone, not on the speed of anything: a run with a lag is as repeatable as one without.
+number alone, not on the speed of anything: a run with a lag is as repeatable as a run without one.
 
-With several ranks, each has such a thread; these threads play a batch together, in parallel with the exchanges of learning.
+With several ranks, each rank has such a thread; these threads play a batch together, in parallel with the exchanges of
+learning.
 
 If weights are divided among ranks, there is no copy of the policy, and an engine samples. The thread that learns transfers
 weights to the engine between two batches, since two threads must not exchange weights at once.

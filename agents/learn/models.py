@@ -31,7 +31,7 @@ class Models:
         """Make the critic and the reference of a policy, both from its weights.
 
         Raises:
-            InvalidArgumentError: If the policy can't have such a critic.
+            InvalidArgumentError: If the policy can't have the critic that the config names.
         """
         return cls(
             policy,

@@ -1,6 +1,6 @@
 """The states of all global random generators that a run may use, for checkpoints.
 
-This package does not use them, but callbacks, environments and models may.
+This package does not use these generators, but callbacks, environments and models may.
 """
 
 from __future__ import annotations

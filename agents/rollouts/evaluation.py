@@ -73,7 +73,7 @@ def evaluate(
         search: Chooses each sample among several tries, like `agents.search.BestOfN`; None samples once. With the guide
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first the record's, then each as its episode ends.
+        on_sample: Called with each sample: first with the record's samples, then with each new sample as its episode ends.
         order_seed: Seed of a random order of the problems, of which the first are taken; None for the order of the data set.
             See `agents.runs.drawing_order`.
         clusters: The column of the data set whose value is shared by problems that belong together, for all intervals; None
@@ -146,7 +146,7 @@ def complete_samples(
         make: Makes samples, each given by problem and number, in any order.
         settings: The settings that determine the samples, for the record.
         record: Record to which each sample is written; the samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first the record's, then each as it is made.
+        on_sample: Called with each sample: first with the record's samples, then with each new sample as it is made.
         problem: Returns the problem with a given index, for the record.
         question: Returns a problem as it is put to the policy, for the record.
         cluster: Returns the cluster of a problem.

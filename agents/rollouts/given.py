@@ -29,7 +29,7 @@ def given_episode(
         problem: The problem.
         prompt: Its prompt's tokens i32[p].
         completion: Text of the completion.
-        group: Number of its group.
+        group: Number of the episode's group.
         ended: Whether the completion ended by itself: a stop token is then added, unless the environment has already ended the
             episode.
         score: Reward of the last token.

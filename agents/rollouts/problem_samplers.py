@@ -27,7 +27,7 @@ ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
 """Factor that discounts the completions of a problem's earlier groups whenever another group of this problem is observed."""
 UNSOLVED_GROUPS = 3
-"""A report lists a problem after this number of its groups in a row without a right completion."""
+"""A report lists a problem once this number of its latest groups had no right completion."""
 LEVEL_COMPLETIONS = 32
 """Number of completions of the hardest level after which the level is judged."""
 LEVEL_SHARE = 0.9

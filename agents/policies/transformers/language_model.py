@@ -199,7 +199,7 @@ def _precision(module: Any) -> Literal["float32", "bfloat16"]:
 
 
 def _cpu_multiplies_in_half() -> bool:
-    """Whether the CPU multiplies in bfloat16 by itself; on other CPUs torch converts numbers, which is slower than float32."""
+    """Whether the CPU has instructions for products in bfloat16; other CPUs convert numbers, which is slower than float32."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
 

@@ -132,7 +132,7 @@ class EngineWeights:
         """Give an engine that was started again the weights that it had before.
 
         Raises:
-            EngineError: If those weights are no longer known, since the learner's have changed.
+            EngineError: If those weights are no longer known, since the learner's weights have changed.
         """
         if self._ranks(learner).size > 1:
             raise EngineDiedError(

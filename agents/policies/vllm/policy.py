@@ -44,7 +44,7 @@ _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
 class VLLMPolicy:
     """Samples whole completions with an engine that receives the learner's weights.
 
-    Pass it to an agent as `sampler`, and close it in the end, or use it as a context manager.
+    Pass this policy to an agent as `sampler`, and close it in the end, or use it as a context manager.
 
     The sampling of a row depends on its episode's seed, its number of tokens and the weights, and, by rounding, on the other
     requests of the engine. The same observation always gives the same action, so an act loop without `begin` that plays a
@@ -253,7 +253,8 @@ class VLLMPolicy:
     def _token_limits(self) -> dict[str, Any]:
         """The tokens that the engine may choose, as allowed or forbidden tokens, whichever are fewer.
 
-        Every request lists them, and the vocabulary of many models is a few hundred tokens smaller than their output layer.
+        Every request lists these tokens, and the vocabulary of many models is a few hundred tokens smaller than their output
+        layer.
         """
         allowed = np.zeros(self._model_tokens(), dtype=bool)
         allowed[: self.learner.vocab_size] = True if self.legal_tokens is None else self.legal_tokens
@@ -383,7 +384,7 @@ def action_of(
         masked: Whether the environment limits tokens.
 
     Raises:
-        EngineError: If tokens are left out and the engine does not report which it kept.
+        EngineError: If tokens are left out and the engine does not report which tokens it kept.
     """
     count, size = shape
     width = max((len(completion.tokens) for completion in completions), default=1)
