@@ -513,8 +513,8 @@ def step_advantages(
 
     A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next
     step. After the last step V is 0. With exact values the gradient is that of the expected return. With estimates this also
-    holds if the estimates are unbiased and independent of the completion, and if the end of a step depends only on earlier
-    tokens.
+    holds if the estimates are unbiased and independent of the completion, and if the end of a step depends only on the tokens
+    up to this end.
 
     Args:
         rewards: f[b t].
