@@ -1,4 +1,4 @@
-"""`python -m agents`, and so `torchrun -m agents`: the console command `rlvr`."""
+"""Runs the console command `rlvr` for `python -m agents` and `torchrun -m agents`."""
 
 from agents.commands.main import main
 

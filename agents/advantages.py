@@ -55,7 +55,7 @@ def whole_returns(returns: Float[torch.Tensor, "b t"], mask: Bool[torch.Tensor, 
     """The return of the whole episode at each of its tokens: G_0, as in Williams 1992, in place of G_t.
 
     Args:
-        returns: f64[b t], those of `returns_to_go`.
+        returns: f64[b t], the result of `returns_to_go`.
         mask: bool[b t], the policy's own tokens.
 
     Returns:
@@ -482,7 +482,7 @@ def _decision_index(mask: torch.Tensor) -> torch.Tensor:
 def _decisions(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bootstrap: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """The reward of each decision f64[b t], V before it f64[b t+1], and whether it exists bool[b t].
+    """Return each decision's reward f64[b t], the value before it f64[b t+1], and whether the row has it bool[b t].
 
     The value after the last decision is the bootstrap. Rewards outside the mask are added to the reward of the preceding
     decision.
@@ -499,7 +499,7 @@ def _decisions(
 
 
 def _at_tokens(decisions: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-    """Scatter f64[b t] of decisions to the tokens that are decisions; 0 elsewhere."""
+    """Put the number f64[b t] of each decision at the decision's token; 0 at all other tokens."""
     return torch.where(mask, decisions.gather(1, (_decision_index(mask) - 1).clamp(min=0)), 0.0)
 
 
@@ -513,7 +513,8 @@ def step_advantages(
 
     A step begins at each of the policy's own tokens for which a value is given, and r is the sum of the rewards up to the next
     step. After the last step V is 0. With exact values the gradient is that of the expected return. With estimates this also
-    holds if they are unbiased and independent of the completion, and if the end of a step depends only on the tokens up to it.
+    holds if the estimates are unbiased and independent of the completion, and if the end of a step depends only on the tokens
+    up to this end.
 
     Args:
         rewards: f[b t].

@@ -33,9 +33,9 @@ class Batch:
     """
 
     tokens: Tensor = field(metadata=_PER_TOKEN)
-    """i64[b l]."""
+    """i64[b l], the tokens."""
     lengths: Tensor
-    """i64[b]."""
+    """i64[b], the number of tokens of each trajectory."""
     loss_mask: Tensor = field(metadata=_PER_TOKEN)
     """bool[b l], the padded policy mask; False throughout for trajectories whose verifier broke."""
     logprobs: Tensor = field(metadata=_PER_TOKEN)
@@ -47,12 +47,12 @@ class Batch:
     valid: Tensor
     """bool[b], False where the verifier broke."""
     groups: Tensor
-    """i64[b]."""
+    """i64[b], the number of each trajectory's group."""
     truncated: Tensor
     """bool[b], True where the token budget ran out."""
     baselines: Tensor | None
-    """f64[b], baseline of each score, such as the greedy completion's score; NaN where it is unknown, None if there are no
-    baselines."""
+    """f64[b], baseline of each score, such as the greedy completion's score; NaN where the baseline is unknown, None if
+    there are no baselines."""
     step_values: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f64[b l], estimates of the value of the state before each token that begins a step; NaN for all other tokens."""
     legal: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -60,8 +60,8 @@ class Batch:
     observations: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f32[b l d], the observation after each token, if the environment shows vectors."""
     contexts: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """i64[b l], number of the context that each token belongs to, from 0: the policy saw nothing of earlier contexts. None if
-    it saw everything; see `agents.learn.contexts`."""
+    """i64[b l], number of the context that each token belongs to, from 0. The policy saw no tokens of earlier contexts. None
+    if each episode has one context; see `agents.learn.contexts`."""
     components: Tensor | None = None
     """f64[b k], components of a composed score; NaN where the verifier broke."""
     component_names: tuple[str, ...] = field(default=(), metadata=_PER_BATCH)
@@ -69,9 +69,9 @@ class Batch:
     """f64[k], weight of each component in the score."""
 
     here: Tensor | None = None
-    """bool[b], False for trajectories whose tokens another rank has and trains on; None if this rank has the tokens of all."""
+    """bool[b], False for trajectories whose tokens only another rank has; None if this rank has all tokens."""
     old_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
-    """f32[b l], log-probabilities under the weights before this batch's update, if other weights sampled; see `old`."""
+    """f32[b l], log-probabilities under the weights before this batch's update, if the sampler had other weights; see `old`."""
     importance: Tensor | None = field(default=None, metadata=_PER_TOKEN)
     """f64[b l], importance weight of each token."""
     reference_logprobs: Tensor | None = field(default=None, metadata=_PER_TOKEN)
@@ -134,17 +134,17 @@ class Batch:
 
     @property
     def mask_here(self) -> Tensor:
-        """The loss mask bool[b l] without the rows of other ranks."""
+        """The loss mask bool[b l], False in rows whose tokens only another rank has."""
         return self.loss_mask if self.here is None else self.loss_mask & self.here[:, None]
 
     def without(self, rows: Tensor) -> Batch:
-        """Exclude trajectories bool[b] from training, from every mean and sum, as if their verifiers had broken."""
+        """Exclude the trajectories in bool[b] from training and from every mean and sum, as if their verifiers had broken."""
         kept = ~rows
         masked = dataclasses.replace(self, valid=self.valid & kept, loss_mask=self.loss_mask & kept[:, None])
         return masked.with_rewards(torch.where(kept[:, None], self.rewards, 0.0))
 
     def with_rewards(self, rewards: Tensor) -> Batch:
-        """Replace the rewards by f64[b l] and the scores by their sums."""
+        """Replace the rewards by new rewards f64[b l], and the scores by the sums of the new rewards."""
         scores = torch.where(self.valid, rewards.sum(dim=1), torch.nan)
         return dataclasses.replace(self, rewards=rewards, scores=scores)
 
@@ -247,7 +247,7 @@ def _observations(trajectories: Sequence[Trajectory]) -> Tensor | None:
 
 
 def _contexts(trajectories: Sequence[Trajectory]) -> Tensor | None:
-    """Pad the numbers of the tokens' contexts, if any trajectory has more than one."""
+    """Pad the numbers of the tokens' contexts, if any trajectory has more than one context."""
     if not any(trajectory.contexts for trajectory in trajectories):
         return None
     numbers = [

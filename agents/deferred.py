@@ -1,6 +1,6 @@
 """The module `torch`, which is loaded when one of its members is first used.
 
-Formulas and algorithms need torch only when they run, so their settings can be read without it, as by `rlvr train grpo --help`.
+Formulas and algorithms need torch only when they run, so `rlvr train grpo --help` reads their settings without torch.
 """
 
 from __future__ import annotations

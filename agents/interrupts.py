@@ -50,5 +50,5 @@ def interrupts_deferred() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-    if arrived:  # only if the block succeeded: otherwise its own error is more informative
+    if arrived:  # only if the block succeeded: otherwise the block's own error is more informative
         signal.raise_signal(arrived[0])

@@ -62,8 +62,8 @@ def _k3(logprobs: torch.Tensor, ref_logprobs: torch.Tensor) -> torch.Tensor:
 def _k3_ratio(logprobs: torch.Tensor, ref_logprobs: torch.Tensor, old_logprobs: torch.Tensor) -> torch.Tensor:
     """The value of ratio * k3, with its gradient ratio * (log pi - log ref), the sum of the derivatives of both factors.
 
-    The gradient is written out because in the sum of the two derivatives nearly all digits cancel if the reference is much
-    likelier than pi, and the sum has the wrong sign once one factor is clamped and the other is not.
+    The gradient is written out because a sum of the two derivatives would be inexact. If the reference is much likelier than
+    pi, nearly all digits of the sum cancel; if only one factor is clamped, the sum has the wrong sign.
     """
     ratio = (logprobs - old_logprobs).detach().clamp(max=_HIGHEST).exp()
     slope = ratio * (logprobs - ref_logprobs).detach()

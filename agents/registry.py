@@ -27,7 +27,7 @@ class AgentEntry:
     """Name of the module in `agents`."""
     class_name: str
     summary: str
-    """One line for `--help`."""
+    """One-line summary for `--help`."""
 
     @property
     def config_name(self) -> str:
@@ -84,7 +84,7 @@ AGENTS = {
 VALUE_AGENTS = {
     "dqn": AgentEntry("algorithms.dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
 }
-"""The agents that train the same policies, on tokens or on vectors, as action values and from a replay buffer."""
+"""The agents that train a policy, on tokens or on vectors, to estimate action values, and learn from a replay buffer."""
 
 TABULAR_AGENTS = {
     "epsilon-greedy": AgentEntry(
@@ -150,10 +150,10 @@ def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
 
 
 def check_agent_name(name: str) -> str:
-    """Check that a name belongs to an agent of another package or to the user's own; return the agent's module:Class.
+    """Return the module:Class of a custom agent, without importing it.
 
     Raises:
-        UnknownNameError: If no agent has this name, in this package or another; the message suggests the nearest.
+        UnknownNameError: If the name is neither an entry point nor a module:Class; the message suggests the nearest name.
     """
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
@@ -173,7 +173,7 @@ def require_agent(cls: object, name: str) -> type[Agent]:
     """Check that an object is a class of agents.
 
     Raises:
-        InvalidArgumentError: If it is not one, or leaves a required member undefined.
+        InvalidArgumentError: If the object is not such a class, or the class leaves a required member undefined.
     """
     from agents.learn.agent import Agent
 

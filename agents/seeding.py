@@ -42,7 +42,7 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64]) -> NDArray
 def env_seeds(env: VectorEnv[Any, Any, Any], seed: int, stream: int, count: int) -> Sequence[int | None]:
     """Reset seeds of `count` problems; None for a `TokenVectorEnv`, whose problems are fixed.
 
-    Seeds have 31 bits, since not every environment accepts more.
+    Seeds have 31 bits, since not every environment accepts larger seeds.
     """
     if isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):
         return [None] * count

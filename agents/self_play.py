@@ -116,7 +116,7 @@ class PolicyOpponent:
         return np.concatenate(parts)
 
     def _opening(self, problem: Problem) -> NDArray[np.int32]:
-        """A prompt as environments encode it: nothing in the content of a chat's first message becomes a special token."""
+        """Encode a prompt as environments do: no text in the first message of a chat becomes a special token."""
         if isinstance(self._renderer.prompt, rlvr_envs.ChatPrompt) and not isinstance(
             self._dialogue, rlvr_envs.dialogue.PlainDialogue
         ):

@@ -26,8 +26,8 @@ def turn_numbers(mask: Bool[Tensor, "b t"]) -> Int[Tensor, "b t"]:
         mask: bool[b t], the policy's own tokens.
 
     Returns:
-        i64[b t], the number of the turn that each token belongs to or, between turns, of the preceding turn; -1 before the
-        first turn.
+        i64[b t], the number of each token's turn. A token between two turns has the number of the preceding turn; a token
+        before the first turn has -1.
     """
     before = torch.nn.functional.pad(mask, (1, 0))[:, :-1]
     return (mask & ~before).long().cumsum(1) - 1
@@ -62,9 +62,9 @@ def turn_group_relative(
 ) -> Float[Tensor, "b t"]:
     """Compare the rewards from each turn onwards with those of the group's other episodes from the same turn onwards.
 
-    Only episodes that have the turn are compared. If no other valid episode of the group has it, the others are compared by
-    their rewards from their own last turn onwards: an advantage of 0 would leave such turns out of the gradient. A group's only
-    valid episode gets 0, since there is nothing to compare it with.
+    Only episodes that have the turn are compared. If a single valid episode of the group has the turn, the other episodes are
+    compared by their rewards from their own last turn onwards: an advantage of 0 would leave such turns out of the gradient.
+    A group's only valid episode gets 0, since there is no other episode to compare.
 
     With `relative=leave_one_out` the mean over a group of sum_t A_t grad log pi(y_t) is an unbiased gradient of the expected
     sum of rewards, for gamma = 1 and at least two valid episodes in the group: the baseline of a turn depends on the other

@@ -20,7 +20,7 @@ class Action:
     """The tokens a policy chose for b rows, up to n in each."""
 
     tokens: NDArray[np.int64]
-    """i64[b n]."""
+    """i64[b n], the chosen tokens."""
     counts: NDArray[np.int64]
     """i64[b], number of valid tokens in the row; 0 for rows that needed no action or have no tokens yet."""
     logprobs: NDArray[np.float32]
@@ -44,7 +44,7 @@ class Policy(Protocol):
         action_mask: NDArray[np.int8] | None = None,
         rows: NDArray[np.bool_] | None = None,
     ) -> Action:
-        """Choose tokens for the rows that need an action; if that takes long, for at least one of them.
+        """Choose tokens for the rows that need an action. A slow policy may choose tokens for some of these rows, at least one.
 
         Args:
             observation: `tokens` i32[b l], `length` i32[b 1].
@@ -55,8 +55,7 @@ class Policy(Protocol):
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce, with sampling seeds u64[r], that some rows begin new episodes, or new contexts of their current episodes.
 
-        A context (`rlvr_envs.Reply.context`) has a seed of its own, since its observations are again as short as at the start
-        of the context before it.
+        Each context (`rlvr_envs.Reply.context`) has its own seed, since observations of a new context begin short again.
         """
 
 
@@ -71,7 +70,7 @@ class Sampler(Policy, Protocol):
         """Return a policy with the same weights at another temperature; 0 is greedy."""
 
     def sampling(self) -> AbstractContextManager[Mapping[str, float]]:
-        """A context in which the policy acts with the learner's weights as of its start; yields metrics of their transfer."""
+        """A context in which the policy acts with the weights that the learner had at its start; yields transfer metrics."""
 
 
 @runtime_checkable
@@ -95,15 +94,15 @@ class TakesLearner(Protocol):
     """A sampler that can take its weights from another policy of the same model."""
 
     def with_learner(self, policy: Any) -> Sampler:
-        """Return a sampler whose weights are those of a policy."""
+        """Return a sampler that takes its weights from a policy."""
 
 
 @runtime_checkable
 class TakesLayers(Protocol):
-    """A sampler that can take the weights of its learner layer by layer, if they are divided among ranks."""
+    """A sampler that can take the learner's weights layer by layer if the weights are divided among ranks."""
 
     def check_layers(self) -> None:
-        """Check that the sampler, as it is configured, can do this; raises `InvalidArgumentError` if not."""
+        """Raise `InvalidArgumentError` if the sampler's settings do not support such transfers."""
 
     def transferred(self) -> Sampler:
         """Take the learner's weights, on all ranks together, and return a sampler that acts with them while the learner learns.
@@ -130,7 +129,7 @@ class Trajectory:
     verdict: Verdict | None
     completion: str
     tokens: NDArray[np.int32]
-    """i32[l]."""
+    """i32[l], the tokens of the episode."""
     policy_mask: NDArray[np.bool_]
     """bool[l], True for the policy's own tokens, including its stop token."""
     logprobs: NDArray[np.float32]
@@ -155,7 +154,7 @@ class Trajectory:
     tokens. None if there are no estimates."""
     contexts: tuple[int, ...] = ()
     """Positions in `tokens` at which a new context began (`rlvr_envs.Reply.context`): from there on the policy saw no earlier
-    tokens. Empty if it saw everything."""
+    tokens. Empty if there was only one context."""
 
     def __post_init__(self) -> None:
         if not self.errored and not np.isfinite(self.rewards).all():
@@ -189,7 +188,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryElsewhere(Trajectory):
-    """An episode that another rank played and trains on: its tokens are -1 here, and their log-probabilities NaN."""
+    """An episode that another rank played and trains on. Here all tokens are -1, and all log-probabilities are NaN."""
 
 
 def reward_parts(verdict: Verdict) -> dict[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""`rlvr audit-verifier`."""
+"""The command `rlvr audit-verifier`."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class AuditVerifier:
     name: Annotated[str | None, tyro.conf.Positional] = None
     """Verifier to audit: its name, rewards.py:function, or a file such as my_verifier.toml."""
     dataset: str | None = field(default=None, kw_only=True)
-    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default those of a few
-    built-in problems, if the verifier accepts them."""
+    """Environment whose gold answers are used, such as GSM8K, rlvr/MATH500-v0 or my_envs:MyEnv; by default the gold
+    answers of a few built-in problems, if the verifier accepts these."""
     verifier: str | None = None
     """Verifier to audit, if it is not the first argument."""
     reward_model: str | None = None
@@ -70,7 +70,7 @@ class AuditVerifier:
         """Print the report card; return 0 if no error was found, else 1."""
         if self.json is not None:
             check_new_file(self.json, overwrite=self.overwrite)
-        from verifiers.audit import check_card, field_of, write_card  # they take long to load
+        from verifiers.audit import check_card, field_of, write_card  # these modules take long to load
 
         if self.card is not None:
             check_card(self.card)
@@ -82,7 +82,7 @@ class AuditVerifier:
             raise InvalidArgumentError("no verifier to audit: give its name, module:attribute, or --reward-model")
         judging, arguments = spec
         if self.against is not None:
-            check_spec(judging, {})  # it is asked nothing: its name selects the cases
+            check_spec(judging, {})  # the verifier judges nothing: its name selects the cases
         dataset = self._problems()
         field = field_of(judging)
         name = judging if self.against is None else self.against

@@ -37,7 +37,7 @@ def check_policy(
     *,
     acts: bool = True,
 ) -> rlvr_envs.CheckedTask | None:
-    """Check a language model, its environment, and that they fit together.
+    """Check a language model, its environment, and that the two fit together.
 
     Args:
         model: As for `load_policy`, or "tiny".
@@ -70,7 +70,7 @@ def check_policy(
 
 
 def check_reward_model(model: str | None, arguments: Mapping[str, Any]) -> None:
-    """Check that the model of a verifier exists, if it has one.
+    """Check that a verifier's model exists, if the verifier has a model.
 
     Args:
         model: The model's folder, or its name on the hub; None for no model.
@@ -97,7 +97,7 @@ def check_environment(
     """Check an environment with its data set and its verifier.
 
     Returns:
-        The checked facts about its task; None if it has no task, or has its own constructor.
+        The checked facts about the environment's task; None if the environment has no task, or has its own constructor.
     """
     found: Any = rlvr_envs.find_environment(name)
     if not (isinstance(found, type) and issubclass(found, rlvr_envs.TaskEnv)):

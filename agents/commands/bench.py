@@ -1,4 +1,4 @@
-"""`rlvr bench`."""
+"""The command `rlvr bench`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LEADERBOARD = "leaderboard"
 _UNTRAINED = "tiny"
 """The default model of `rlvr train` and of suites; agents without a language model have no model option."""
 _MOST_STEPS = 1_000_000
-"""An upper limit: training ends long before, when its token budget is spent."""
+"""Upper limit of training steps; the token budget ends training long before this limit."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,8 @@ class Bench:
     engine_args: tuple[str, ...] = ()
     """Arguments of the engine, each as name=value, as for rlvr eval."""
     until_decided: bool = False
-    """Draw problems in a random order until it is decided, on each environment and for each pair of models, which is better;
-    all models of an environment are loaded at once. Scores have to be from 0 to 1."""
+    """Draw problems in a random order until it is decided, on each environment and for each pair of models, which model is
+    better; all models of an environment are loaded at once. Scores have to be from 0 to 1."""
     margin: Annotated[float, Between(0, 1)] = 0.0
     """Difference below which two models are practically equal, with --until-decided; 0 for no such margin."""
     budget: Annotated[int | None, AtLeast(1)] = None
@@ -215,7 +215,7 @@ class _Entrant:
 
 
 def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> list[_Entrant]:
-    """The agents, and the models by the last part of their names, with numbers if several share it."""
+    """The agents, and the models by the last part of their names, with numbers if several models share that part."""
     entrants: dict[str, _Entrant] = {}
     if train is not None:
         for agent in train.agents:
@@ -231,7 +231,7 @@ def _entrants(models: Sequence[str], train: SuiteTraining | None, out: Path) -> 
 
 
 def _check_complete(entrants: Sequence[_Entrant], out: Path) -> None:
-    """Refuse to continue a bench if it holds evaluations of a model not named now, which the leaderboard would lose."""
+    """Refuse to continue a bench with evaluations of a model not named now, since the leaderboard would lose this model."""
     named = {label for entrant in entrants for label, _ in entrant.models}
     others = {folder.name for folder in (out / "evaluations").glob("*/*") if folder.is_dir()} - named
     if others:
@@ -251,13 +251,13 @@ def _num_problems(environment: SuiteEnvironment) -> int:
 
 
 def _data_arguments(name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an environment that its data set takes."""
+    """Select the arguments of an environment that its data set takes."""
     options = rlvr_envs.environment_class(name).task.data_options
     return {option: value for option, value in arguments.items() if option in options}
 
 
 def _num_plain_problems(environment: SuiteEnvironment) -> int:
-    """The number of problems of an environment without tokens; if it draws them, the suite gives the number."""
+    """The number of problems of an environment without tokens; if the environment draws problems, the suite sets the number."""
     env = make_plain(environment.name, environment.split, environment.arguments)
     count = getattr(env.unwrapped, "num_problems", environment.problems)
     if count is None:

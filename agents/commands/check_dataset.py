@@ -1,4 +1,4 @@
-"""`rlvr check-dataset`."""
+"""The command `rlvr check-dataset`."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class CheckDataset:
     verifier_args: tuple[str, ...] = ()
     """Arguments of the verifier, each as name=value, such as packages=numpy."""
     contract: Literal["auto"] | None = None
-    """With auto, the tests of each gold program first run in their own process and, if it fails, together with the program;
-    --out records under which of the two contracts it passed."""
+    """With auto, the tests of each gold program first run in a separate process and, if these fail, together with the program;
+    --out records under which of the two contracts the program passed."""
     out: Path = Path("contracts.jsonl")
     """File that --contract auto writes: id, contract and reason of each problem. Data sets read the file with
     contracts=FILE."""
@@ -97,7 +97,7 @@ class CheckDataset:
 
     @property
     def _unfinished(self) -> Path:
-        """The file of contracts until it is complete; an earlier file of contracts stays until then."""
+        """The temporary file of contracts, which replaces an earlier file of contracts once it is complete."""
         return self.out.with_name(f"{self.out.name}.unfinished")
 
     def _check(self, console: Console, split: str, dataset: rlvr_envs.Dataset, verifier: Verifier) -> bool:
@@ -150,7 +150,7 @@ class CheckDataset:
         return passed == judged and all(read)
 
     def _judged(self, verifier: Verifier, golds: Sequence[Problem], contracts: Counter[str]) -> list[Verdict]:
-        """The verdict of each gold completion; chosen contracts apply to it, and are written and counted."""
+        """The verdict on each gold completion; with `contract`, choose a contract for each problem, write it and count it."""
         if self.contract is None:
             return judge_golds(verifier, golds)
         choices = choose_contracts(verifier, golds)
@@ -167,7 +167,7 @@ _ANY_COMPLETION = "?"
 
 
 def _unreadable(verifier: Verifier, problem: Problem) -> str | None:
-    """Why a verifier can't read the reference of a problem; None if it can."""
+    """The reason why a verifier can't read a problem's reference; None if the verifier can read it."""
     if isinstance(problem.reference, DeferredTests):  # no program need be run
         try:
             problem.reference.load()
@@ -179,13 +179,13 @@ def _unreadable(verifier: Verifier, problem: Problem) -> str | None:
 
 
 def _of_any(problem: Problem, fault: str) -> str:
-    """A fault without the id of its problem, nor its reference if that is a text or number: others are equal to it."""
+    """A fault's text without the problem's id and without a plain reference, so that equal faults have equal texts."""
     named = fault.replace(repr(problem.id), "")
     return named.replace(repr(problem.reference), "") if isinstance(problem.reference, str | float) else named
 
 
 def _named(ids: Sequence[str]) -> str:
-    """The first ids, and how many others there are."""
+    """The first ids, and the number of further ids."""
     others = f" and {len(ids) - _MOST_NAMED} more" if len(ids) > _MOST_NAMED else ""
     return ", ".join(ids[:_MOST_NAMED]) + others
 
@@ -220,9 +220,9 @@ class ContractChoice:
 
 
 def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[ContractChoice]:
-    """Choose the first contract, of separate and together, under which a problem's gold completion passes.
+    """Choose separate or, if a problem's gold completion fails under this contract, together.
 
-    If it passes under neither, the data set's contract stays.
+    If the gold completion fails under both contracts, the data set's contract stays.
     """
     if not isinstance(verifier, UnitTestVerifier):
         raise InvalidArgumentError(

@@ -189,7 +189,7 @@ _BEING_READ: set[type] = set()
 def _option(
     field: tyro.constructors.StructFieldSpec, bound: Bound | None, markers: set[Any]
 ) -> tyro.constructors.StructFieldSpec:
-    """An option with its bound in the help, if it has a bound, and with its reader.
+    """An option with a reader of its values and, if it has a bound, with the bound in its help.
 
     Setting the reader keeps `tyro` from comparing the default with a type that is not a class, for which it would load
     typeguard, and thereby asyncio and unittest.

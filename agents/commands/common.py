@@ -92,7 +92,7 @@ def env_arguments(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def pairs_of_part(pairs: Sequence[str], part: str, parts: Sequence[str]) -> tuple[str, ...]:
-    """The `name=value` pairs of one of several environments: the common pairs, and its own, as `GSM8K.max_new_tokens=64`."""
+    """The `name=value` pairs for one of several environments: the common pairs, and pairs such as `GSM8K.max_new_tokens=64`."""
     owners, kept = {rlvr_envs.short_name(name) for name in parts}, list[str]()
     for pair in pairs:
         owner, dot, rest = pair.partition(".")
@@ -176,7 +176,7 @@ def env_for_endpoint(make: Callable[[dict[str, Any]], Env], config: EndpointConf
     try:
         return make({**chat, **arguments})
     except DataError:
-        # An alphabet that can't spell a chat means that actions are tokens: without a chat, the error says that.
+        # An alphabet that can't spell a chat means that actions are tokens; without a chat, the error says so.
         rlvr_envs.MessageEnv(make(arguments).streams)
         raise
 
@@ -250,8 +250,8 @@ def make_vec(name: str, num_envs: int, arguments: dict[str, Any]) -> rlvr_envs.T
 
 
 LEVELS = "adaptive"
-"""Key in an environment's arguments whose value is the name of the argument that makes it harder, and that argument's
-values."""
+"""Key in an environment's arguments; its value has the name of the argument that makes the environment harder, and that
+argument's values."""
 
 
 def at_hardest(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`rlvr compare`."""
+"""The command `rlvr compare`."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Compare:
     """Numbers k for which to compare maj@k as well, the probability that a majority vote of k samples is correct; answers count
     as the same if the verifier that judged them considers them equal."""
     until_decided: bool = False
-    """Say for each pair of runs whether it is decided which is better. The test stays valid however often it is made while
+    """Say for each pair of runs whether it is decided which run is better. The test stays valid however often it is made while
     problems are drawn in a random order, as by rlvr bench --until-decided; scores must be from 0 to 1."""
     margin: Annotated[float, Between(0, 1)] = 0.0
     """Difference below which runs are practically equal, with --until-decided; 0 for no such margin."""

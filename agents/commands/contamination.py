@@ -1,4 +1,4 @@
-"""`rlvr contamination`."""
+"""The command `rlvr contamination`."""
 
 from __future__ import annotations
 

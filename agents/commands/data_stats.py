@@ -1,4 +1,4 @@
-"""`rlvr data stats`."""
+"""The command `rlvr data stats`."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ class DataStats:
 
 
 def _measure(task: rlvr_envs.TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem], int], str]:
-    """A function that measures the length of a problem in the environment's prompt, and its unit."""
+    """A function that returns the length of a problem in the environment's prompt, and the unit of this length."""
     prompt = rlvr_envs.get_prompt(task.prompt)
     if tokenizer is None:
         return lambda problem: len(prompt.render(problem)), "characters"

@@ -1,4 +1,4 @@
-"""`rlvr demo`."""
+"""The command `rlvr demo`."""
 
 from __future__ import annotations
 

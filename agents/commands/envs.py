@@ -1,4 +1,4 @@
-"""`rlvr envs`."""
+"""The command `rlvr envs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr eval`."""
+"""The command `rlvr eval`."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ class Evaluate(EvaluateOptions):
                 raise
 
     def check_model(self) -> None:
-        """Before torch loads, check a language model, the environment, and that they fit together."""
+        """Before torch loads, check a language model, the environment, and that the two fit together."""
         name = rlvr_envs.environment_id(self.env)
         rlvr_envs.environment_class(name)
         check_engine(self.engine, self.engine_args)
@@ -279,7 +279,7 @@ def short_name(model: str) -> str:
 def _with_trained_arguments(
     model: str, name: str, env_args: Sequence[str], error: InvalidArgumentError
 ) -> InvalidArgumentError:
-    """The error, with the training's arguments if the model was trained in the same environment with other arguments."""
+    """Add to an error the arguments of training, if the model was trained in the same environment with other arguments."""
     trained = trained_arguments(model, name)
     if trained is None or sorted(trained) == sorted(redacted_pairs(env_args)):
         return error

@@ -60,8 +60,8 @@ class EvaluateOptions:
     num_envs: Annotated[int, AtLeast(1)] = 64
     """Number of episodes played at once, or of simultaneous requests to a server."""
     order_seed: Annotated[int | None, AtLeast(0)] = None
-    """Seed of a random order in which problems are drawn, so that the first --problems are a random sample; by default these
-    are the first problems of the split."""
+    """Seed of a random order in which problems are drawn, so that --problems takes a random sample; by default, --problems
+    takes the first problems of the split."""
     clusters: str | None = None
     """Column of the data set whose value is the same for problems that belong together, such as variants of one problem; used
     for all intervals. By default, problems with equal prompts belong together."""
@@ -77,7 +77,7 @@ class EvaluateOptions:
     and results then state their cost."""
     out: Path | None = None
     """Folder for the results, manifest.json and samples.jsonl; by default a new folder, runs/eval/MODEL-ENVIRONMENT-NUMBER.
-    With several environments, it has a folder for each."""
+    With several environments, the folder has a subfolder for each."""
     resume: bool = False
     """Continue the evaluation in the folder --out, or start one if there is none yet. The other options must be the same,
     except that there may be more problems and samples. Samples whose verifier broke or whose request failed are repeated."""
@@ -114,7 +114,7 @@ class EvaluateOptions:
 
 
 def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
-    """The agent to evaluate; None if it is a language model."""
+    """The saved table or perceptron to evaluate; None if the model is a language model."""
     saved = SavedAgent.find(options.model) if options.engine == "torch" else None
     if saved is None:
         return None
@@ -131,7 +131,7 @@ def saved_agent(options: EvaluateOptions) -> SavedAgent | None:
 
 
 def check_before(options: EvaluateOptions, folder: Path) -> None:
-    """Check the options of an evaluation of one environment, except its model and a user's verifier."""
+    """Check the options of an evaluation in one environment, except the model and a user's verifier."""
     arguments, name = env_arguments(options.env_args), options.env
     saved = saved_agent(options)
     try:

@@ -1,4 +1,4 @@
-"""`rlvr export`."""
+"""The command `rlvr export`."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ class Export:
     """Run, checkpoint, folder with an adapter, or GGUF file whose model is written as an independent model, in place of a
     target and --env: an adapter is merged into its base model, and quantised weights become ordinary weights."""
     base_model: str | None = None
-    """Folder or Hugging Face name of the base model of the adapter in --merge, if it is not where the adapter's settings
-    say."""
+    """Folder or Hugging Face name of the base model of the adapter in --merge, if the adapter's settings do not give the
+    right place."""
     save_dtype: SaveDtype = "source"
     """Type of the weights that --merge writes: float32, bfloat16, float16, or source, the type of the saved model or of the
     adapter's base (bfloat16 if that is quantised)."""

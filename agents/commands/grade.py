@@ -1,4 +1,4 @@
-"""`rlvr grade`."""
+"""The command `rlvr grade`."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class Grade:
         columns = named_arguments(self.columns, "a column")
         given = verifier_spec(self.verifier, self.verifier_args, None)
         dataset = load_problems(name, self.split, env_arguments(self.env_args))
-        # Chat models wrote the completions, or others whose whole completion is the answer, which this verifier accepts too.
+        # Completions are from chat models, or each is an answer and nothing else, which this verifier accepts too.
         spec = task.verifier_of(dataset, chat=True) if given is None else given
         verifier = make_verifier(task, (spec[0], dict(spec[1])), dataset)
         votes_by = answer_verifier(verifier) if self.maj_at else None

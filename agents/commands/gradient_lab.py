@@ -1,4 +1,4 @@
-"""`rlvr gradient-lab`."""
+"""The command `rlvr gradient-lab`."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ that started at 0 and is still learning."""
 
 @dataclass(frozen=True)
 class Estimator:
-    """One row of the table."""
+    """An estimator to examine, for one row of the table."""
 
     name: str
     agent: str
@@ -274,7 +274,7 @@ class GradientLabCommand:
         return 0
 
     def _labs(self) -> dict[str, GradientLab]:
-        """The labs, by the way completions are scored; there is `binary` only if its scores are all 1 or 0."""
+        """The labs, by the way completions are scored; the lab `binary` exists only if all scores are 1 or 0."""
         if self.env is None:
             if self.env_args or self.problem:
                 raise InvalidArgumentError("env_args and problem need an environment: set --env")

@@ -207,7 +207,7 @@ def _run(arguments: list[str]) -> int:
             raise RefusedError(str(error)) from error
     command = parse_command(target, rest, prog)
     launched = entry.distributed and is_launched()
-    if entry.checked_first and not launched:  # the process that launched them has checked
+    if entry.checked_first and not launched:  # otherwise the launching process has already checked
         check_before_loading(command, rest)
     if entry.distributed and not launched and (launcher := command.launcher()) is not None:
         return launcher(arguments)
@@ -270,7 +270,7 @@ def _drop_output() -> None:
 
 
 def _unforeseen(error: Exception) -> int:
-    """Report an unexpected error as one of the user's code if that raised it, otherwise as a bug in rlvr-envs."""
+    """Report an unexpected error as a fault of the user's code if that code raised it, otherwise as a bug in rlvr-envs."""
     own = Path(__file__).parents[2]
     ours = [str(own / package) + os.sep for package in ("agents", "rlvr_envs", "verifiers")]
     others = [sysconfig.get_path(name) + os.sep for name in ("stdlib", "platstdlib", "purelib", "platlib")]

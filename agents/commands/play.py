@@ -1,4 +1,4 @@
-"""`rlvr play`."""
+"""The command `rlvr play`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr plot`."""
+"""The command `rlvr plot`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr rescore`."""
+"""The command `rlvr rescore`."""
 
 from __future__ import annotations
 

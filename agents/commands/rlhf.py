@@ -1,4 +1,4 @@
-"""`rlvr rlhf`."""
+"""The command `rlvr rlhf`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of a training run, and the settings in which a resumed run must agree with the run in it."""
+"""The folder of a training run, and the settings that must stay the same when the run is resumed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from verifiers import CheckpointError, InvalidArgumentError
 
 
 class RunOptions(Protocol):
-    """The options of a dataclass that a run's folder depends on."""
+    """The options of a command that determine a run's folder."""
 
     @property
     def run_folder(self) -> Path | None:
@@ -71,7 +71,7 @@ def check_run_folder(options: RunOptions, config: object, agent: str, environmen
 
 
 def resumes(options: RunOptions, folder: Path) -> bool:
-    """Whether a run goes on: with --resume it begins if a folder holds none yet, so that a job can repeat its command."""
+    """Whether to continue a run. With --resume but no run in the folder a run begins, so that a job can repeat its command."""
     return options.resume and ((folder / CONFIG).is_file() or has_results(folder))
 
 
@@ -81,14 +81,14 @@ def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
 
 
 def _chosen(config: Any, recorded: Any) -> Any:
-    """Settings with the recorded value in place of None, since a model that is not loaded yet may choose it."""
+    """Settings with the recorded value in place of None, since a model that is not loaded yet may choose the value."""
     if isinstance(config, Mapping) and isinstance(recorded, Mapping):
         return {name: _chosen(value, recorded.get(name)) for name, value in config.items()}
     return recorded if config is None else config
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:
-    """The options in the form in which they are read back from JSON, without secrets."""
+    """The options without secrets, as plain data that equals the same options read from JSON."""
     settings = dataclasses.asdict(cast(Any, options))
     pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
     written: dict[str, Any] = plain({**settings, **pairs})

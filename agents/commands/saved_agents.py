@@ -98,13 +98,18 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
             config = read_config(run)
             if rlvr_envs.environment_id(config["env"]) == environment:
                 return [str(pair) for pair in config["env_args"]]
-        except (RLVRError, KeyError, TypeError, OSError):  # no run, such as a folder of a model, with another config
+        except (
+            RLVRError,
+            KeyError,
+            TypeError,
+            OSError,
+        ):  # not a run: a model's folder, for example, has another config
             continue
     return None
 
 
 def make_plain(name: str, split: str, arguments: Mapping[str, Any]) -> gymnasium.Env[Any, Any]:
-    """Build an environment without tokens: the one with numbered states if the name is that of a token environment."""
+    """Build an environment without tokens; for the name of a token environment, build its variant with numbered states."""
     make = rlvr_envs.state_environment(name)
     own = {"split": split} if isinstance(make, type) and issubclass(make, rlvr_envs.StateEnv) else {}
     env = make_one(name, make, with_options(own, arguments))

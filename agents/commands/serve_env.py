@@ -1,4 +1,4 @@
-"""`rlvr serve-env`."""
+"""The command `rlvr serve-env`."""
 
 from __future__ import annotations
 

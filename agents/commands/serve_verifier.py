@@ -1,4 +1,4 @@
-"""`rlvr serve-verifier`."""
+"""The command `rlvr serve-verifier`."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def served(
 
 
 def _token(setting: str | None) -> str | None:
-    """The token that a setting names."""
+    """The token in the environment variable that a setting names."""
     value = verifiers.secret(setting)
     if value is not None and not isinstance(value, Secret):
         raise InvalidArgumentError("--token names an environment variable, as env:NAME: a command line is no secret")

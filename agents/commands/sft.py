@@ -1,4 +1,4 @@
-"""`rlvr sft`."""
+"""The command `rlvr sft`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr show`."""
+"""The command `rlvr show`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHARES = {"advantage": advantage_shares, "log-probability": log_probability_sha
 _MOST_SAMPLES = 10
 """Number of recorded completions that an error names."""
 _MOST_PROBLEMS = 20
-"""The same of problems."""
+"""Number of recorded problems that an error names."""
 _LEGENDS = {
     "advantage": "green: positive advantage, red: negative",
     "log-probability": "red: the less probable, the stronger",
@@ -41,8 +41,8 @@ class Show:
     problem: Annotated[str, tyro.conf.Positional, tyro.conf.arg(metavar="ID")]
     """Id of the problem, or its index in the data set."""
     sample: Annotated[int | None, AtLeast(0)] = None
-    """Number from 0 of the completion among those of the problem or, in a training run, of the episode within its step; by
-    default the first that is recorded."""
+    """Number, from 0, of the completion among the problem's completions or, in a training run, of the episode within its
+    step; by default the first recorded completion."""
     step: Annotated[int | None, AtLeast(0)] = None
     """Training step of the completion; by default the first step that is recorded."""
     color: Literal["advantage", "log-probability"] | None = None

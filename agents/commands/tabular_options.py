@@ -1,4 +1,4 @@
-"""The options that all agents that learn a table share, and their checks before training."""
+"""Options shared by all agents that learn a table, and checks of these options before training."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options that all agents that train a policy share, and their checks before torch loads."""
+"""Options shared by all agents that train a policy, and checks of these options before torch loads."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class TrainOptions:
     and adds the next value as soon as 90 % of the completions for the hardest value so far are right. Evaluations use the last
     value."""
     steps: Annotated[int, AtLeast(1)] = 100
-    """Total number of training steps; schedules end after them unless schedule_steps is set."""
+    """Total number of training steps; schedules end with the last step unless schedule_steps is set."""
     token_budget: Annotated[int | None, AtLeast(1)] = None
     """Number of sampled tokens after which training ends, even before --steps; the step that reaches this number is
     completed."""
@@ -85,10 +85,10 @@ class TrainOptions:
     device: Device = DEVICE
     precision: Precision = "auto"
     """Precision of matrix products; "auto" is bfloat16 on a GPU that supports it, and for models of at least 50 million weights
-    on a CPU that does, otherwise float32."""
+    on a CPU that supports it, otherwise float32."""
     checkpointing: Checkpointing = "auto"
-    """Whether the backward pass recomputes activations instead of keeping them; "auto" does so if they would not fit in
-    free memory. Recomputation takes a third more time; a lower --micro-batch-size costs less time."""
+    """Whether the backward pass recomputes activations instead of keeping them; "auto" recomputes if activations would
+    not fit in free memory. Recomputation takes a third more time; a lower --micro-batch-size costs less time."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's completions once, if that is faster."""
     max_cached_tokens: Annotated[int | None, AtLeast(1)] = None

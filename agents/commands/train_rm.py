@@ -1,4 +1,4 @@
-"""`rlvr train-rm`."""
+"""The command `rlvr train-rm`."""
 
 from __future__ import annotations
 

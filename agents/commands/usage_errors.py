@@ -73,7 +73,7 @@ def with_option_names(message: str, command: type, arguments: Sequence[str]) -> 
     typed = {argument.partition("=")[0] for argument in arguments if not argument.startswith("-")}
     names = [option.name[2:].replace("-", "_") for option in _options(command) if not option.positional]
     said = [name for name in names if f"--{name.replace('_', '-')}" in message]
-    message, known, listed = message.partition(" Known: ")  # a list of names of something else
+    message, known, listed = message.partition(" Known: ")  # the list has names that are not options
     for name in {*names} - {*typed, *said}:
         message = re.sub(rf"(?<![\w./=`'-])(?<!\w\()`?{name}(={_VALUE})?`?(?![\w(=`']|\.\w)", _as_option(name), message)
     return message + known + listed

@@ -1,4 +1,4 @@
-"""`rlvr verify`."""
+"""The command `rlvr verify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`rlvr view`."""
+"""The command `rlvr view`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class View:
 
     def _start(self, console: Console, folder: Path) -> None:
         arguments = ["view", "start", "--log-dir", str(folder), "--host", "127.0.0.1", "--port", str(self.port)]
-        arguments.append("--no-trust-content")  # older versions, which would render completions, refuse it
+        arguments.append("--no-trust-content")  # older versions, which would render completions, refuse this option
         program = _program()
         if program is None:
             for line in (

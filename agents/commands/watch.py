@@ -1,4 +1,4 @@
-"""`rlvr watch`."""
+"""The command `rlvr watch`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counts with their nouns."""
+"""Counts together with a noun, such as `2 problems`."""
 
 from __future__ import annotations
 

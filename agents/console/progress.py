@@ -24,7 +24,7 @@ class Advance(Protocol):
 def progress(title: str, total: float, *, disable: bool = False) -> Iterator[Advance]:
     """Show a progress bar on standard error while the block runs; standard output can still be piped."""
     columns = (
-        TextColumn("{task.description}", markup=False),  # it may contain what the user typed
+        TextColumn("{task.description}", markup=False),  # the title may contain what the user typed
         BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TextColumn("{task.fields[text]}", markup=False, table_column=Column()),  # wraps on a narrow terminal

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 @dataclass
 class StepText:
-    """Describes a step's metrics, with the last evaluation, since not every step has its own."""
+    """Describes a step's metrics together with the last evaluation, since not every step has an evaluation."""
 
     _evaluation: float | None = None
 

@@ -1,6 +1,6 @@
 """How an agent learns: the algorithm that a paper defines, and the parts that every agent adds to it.
 
-Names load when they are first used.
+The module that defines a name is imported when the name is first used.
 """
 
 from __future__ import annotations

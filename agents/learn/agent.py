@@ -1,4 +1,4 @@
-"""`Agent`: an algorithm with a policy, and all that trains it. An agent's own file defines its advantages and its loss."""
+"""`Agent`: an algorithm, its policy and the code that trains it. The file of each agent defines its advantages and its loss."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class Agent(Algorithm):
             self,
             source=self.source,
             updating=self.updating,
-            update=lambda trajectories: self.update(trajectories),  # looked up at each call, since it may be wrapped
+            update=lambda trajectories: self.update(trajectories),  # a lambda, since a user may wrap `self.update`
             saving=self.saving,
             progress=self.progress,
             watch=watch,
@@ -157,7 +157,7 @@ class Agent(Algorithm):
     ) -> None:
         """Train until `steps` steps are done in total, including those before a resume.
 
-        Signs of failing training are logged as warnings; see `agents.runs.health`. With several ranks all of them call
+        Signs of failing training are logged as warnings; see `agents.runs.health`. With several ranks, all ranks call
         this, with the same arguments except for `run`, which only rank 0 has.
 
         Args:
@@ -221,7 +221,8 @@ class Agent(Algorithm):
         the update itself. The agent is not changed. `optimize` is the other half.
 
         Raises:
-            InvalidArgumentError: If there are no trajectories, or they can't be trained on together; see `check_batch`.
+            InvalidArgumentError: If there are no trajectories, or the trajectories can't be trained on together; see
+                `check_batch`.
         """
         self.check_batch(trajectories)
         batch = self.prepare(make_batch(trajectories))

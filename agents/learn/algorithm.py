@@ -1,4 +1,4 @@
-"""`Algorithm`: the part of an agent that its paper defines."""
+"""`Algorithm`: the part of an agent that a paper defines."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Algorithm(abc.ABC):
     """Whether the advantages of a batch follow from its rewards, masks, groups and verdicts alone. A rank then does not need
     the tokens of other ranks' episodes."""
     needs_whole_weights: bool = False
-    """Whether an update needs all weights on every rank, so that they can't be divided (`--shard`)."""
+    """Whether an update needs all weights on every rank, so that weights can't be divided (`--shard`)."""
 
     @abc.abstractmethod
     def advantages(self, batch: Batch) -> Tensor:
@@ -73,7 +73,7 @@ class Algorithm(abc.ABC):
         return None
 
     def clipped(self, batch: Batch, logprobs: Tensor, advantages: Tensor) -> tuple[Tensor, Tensor] | None:
-        """Return where the loss is clipped from below and from above, bool[b t] each, for metrics; None if it never is."""
+        """Return where the loss is clipped from below and above, bool[b t] each, for metrics; None if it is never clipped."""
         return None
 
     def sample_batch(

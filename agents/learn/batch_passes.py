@@ -26,10 +26,11 @@ TOKENS_AT_ONCE = 2**17
 
 
 def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterator[Tensor]:
-    """Row indices of micro-batches of up to `size` rows; groups, which share a prompt, and similar lengths are kept together.
+    """Row indices of micro-batches of up to `size` rows.
 
-    A micro-batch has fewer rows if `size` rows would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss
-    mask, and rows not in `keep` (bool[b]), are excluded.
+    Rows of a group, which share a prompt, and rows of similar length are kept together. A micro-batch has fewer rows if `size`
+    rows would have more than `TOKENS_AT_ONCE` tokens. Rows without tokens on the loss mask, and rows not in `keep` (bool[b]),
+    are excluded.
     """
     wanted = _wanted(batch, keep)
     _, group = batch.groups.cpu().unique(return_inverse=True)
@@ -54,7 +55,7 @@ def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
 def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> list[Tensor]:
     """The `micro_batches` that this rank passes through a model.
 
-    All ranks together pass each micro-batch once; if each rank has only its own rows, it passes those.
+    All ranks together pass each micro-batch once; a rank that has only its own rows passes these rows.
 
     With several ranks micro-batches may be smaller than `size`, so that every rank has about as many rows.
     """
@@ -62,7 +63,7 @@ def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> li
 
 
 def own_passes(batch: Batch, size: int, keep: Tensor | None = None) -> list[tuple[Tensor, bool]]:
-    """This rank's passes: the rows of each pass, and whether they count.
+    """The rows of each of this rank's passes, and whether the pass counts.
 
     If weights are divided, all ranks make equally many passes: a rank with fewer `own_micro_batches` adds passes of one row
     that do not count.
@@ -95,7 +96,7 @@ class Reader:
 def logprobs_reader(
     policy: TrainablePolicy, switched_on: Callable[[], AbstractContextManager[Any]] = nullcontext
 ) -> Reader:
-    """A reader of log-probabilities under a policy, within a context in which the policy has its weights."""
+    """A reader of log-probabilities under a policy; it reads within `switched_on`, in which the policy has its weights."""
 
     def read(micro_batch: Batch) -> Tensor:
         with switched_on():

@@ -13,10 +13,10 @@ group 5                          =========|
 group 6                          =========:
 ```
 
-A step plays `problems_per_step` groups and `carried_groups` more, and ends as soon as `problems_per_step` of them are done, so
-that it does not wait for the longest completions. Timing has no influence: all unfinished episodes continue by `segment_tokens`
-tokens before the finished groups are counted. So a run is repeatable, for any number of rows and ranks. Each token has the
-version of the weights that sampled it.
+A step plays `problems_per_step` groups and `carried_groups` more, and ends as soon as `problems_per_step` groups are done. So
+the step does not wait for the longest completions. Timing has no influence: all unfinished episodes continue by
+`segment_tokens` tokens before the finished groups are counted. So a run is repeatable, for any number of rows and ranks. Each
+token has the version of the weights that sampled it.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class CarriedGroup:
     """A group of episodes that a step has begun and no update has used yet."""
 
     begun: int
-    """Number of the round of the step that began it."""
+    """Number of the round of the step that began the group."""
     members: tuple[Unfinished | Trajectory, ...]
-    """Its episodes: not begun, interrupted, or done."""
+    """The group's episodes, each of which is not begun, interrupted, or done."""
 
     @property
     def unfinished(self) -> list[Unfinished]:
@@ -62,7 +62,7 @@ class CarriedGroup:
 
 @dataclass(frozen=True)
 class Collected:
-    """The episodes of a step's batch, and the groups that are carried over its update."""
+    """The episodes of a step's batch, and the groups that are carried over to the next step."""
 
     trajectories: list[Trajectory]
     carried: tuple[CarriedGroup, ...]
@@ -86,7 +86,7 @@ def collect_carried(
     step: int,
     carried: Sequence[CarriedGroup],
 ) -> Collected:
-    """Play groups until a batch of them is done."""
+    """Play groups until enough groups for a batch are done."""
     wanted, tokens = config.problems_per_step, config.segment_tokens
     # An engine samples whole completions unless its requests say where to interrupt them.
     sampler = sampling.sampler
@@ -131,7 +131,7 @@ def fill_batch(
     """Continue playing groups until enough of them are done.
 
     Args:
-        groups: The groups; the first `required` have to be among those that are returned as done.
+        groups: The groups; the first `required` groups have to be returned as done.
         wanted: Number of groups to return as done, at least `required`.
         required: Number of leading groups that must be finished now, since they can't be carried over again.
         play_on: Continues the unfinished episodes of all groups by one segment.
@@ -147,7 +147,7 @@ def fill_batch(
         groups = _play_on(groups, play_on)
     done = set(
         sorted(order, key=lambda index: index >= required)[:wanted]
-    )  # stable: in the order in which they were done
+    )  # a stable sort keeps the order in which groups were done
     return (
         [group for index, group in enumerate(groups) if index in done],
         [group for index, group in enumerate(groups) if index not in done],
@@ -186,12 +186,12 @@ def num_policy_tokens(episodes: Sequence[Unfinished | Trajectory]) -> int:
 
 
 def carried_state(groups: Sequence[CarriedGroup]) -> list[dict[str, Any]]:
-    """Tensors and plain data for `carried_from_state`, without the states of the environment, which can be reached again."""
+    """Groups as tensors and plain data, without states of the environment: playing the tokens again restores these."""
     return [{"begun": group.begun, "members": list(map(_member_state, group.members))} for group in groups]
 
 
 def carried_from_state(state: Sequence[Mapping[str, Any]]) -> tuple[CarriedGroup, ...]:
-    """Restore a state of `carried_state`."""
+    """Restore a state that `carried_state` returned."""
     return tuple(CarriedGroup(group["begun"], tuple(map(_member, group["members"]))) for group in state)
 
 

@@ -75,8 +75,8 @@ def load_checkpoint(
         folder: A folder written by `save_checkpoint`.
         model: The model that receives the weights, after all checks have passed.
         agent: The agent's name.
-        components: Names of the weights of each component of the agent besides its policy; None for a component that it does
-            not have.
+        components: Names of the weights of each component of the agent besides its policy; None for a component that the agent
+            does not have.
 
     Raises:
         CheckpointError: If there is no checkpoint, or it is damaged or of another agent, component or model.
@@ -119,7 +119,7 @@ def _read_state(folder: Path) -> dict[str, Any]:
         raise CheckpointError(f"no checkpoint at {folder}: expected a folder with {_STATE} and {_MODEL}/")
     check_checksums(folder)
     try:
-        # To the CPU, since the device it was saved from may not exist here.
+        # Load to the CPU, since this machine may not have the device that the checkpoint was saved from.
         state: dict[str, Any] = torch.load(folder / _STATE, map_location="cpu", weights_only=True)
     except (RuntimeError, EOFError, pickle.UnpicklingError) as error:
         raise CheckpointError(f"the checkpoint at {folder} is damaged: {_STATE} can't be read ({error})") from error
@@ -160,9 +160,9 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 
 def _check_model_type(folder: Path, model: Any) -> None:
-    """Check the model type: if names agree, `transformers` loads weights of another class, and initialises the rest itself."""
+    """Check the model type, since `transformers` loads weights of another class if names agree, and initialises the rest."""
     if not is_pretrained(model) or not (folder / _MODEL / "config.json").is_file():
-        return  # an adapter has no such file; its base is checked by its weights
+        return  # an adapter has no such file; a checksum of the base's weights is checked
     model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]
     if model_type != model.config.model_type:
         raise CheckpointError(

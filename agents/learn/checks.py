@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError
 
 
 def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler) -> Correction:
-    """The importance correction: the config's or, by default, weights for samples of another sampler or of older weights."""
+    """The config's importance correction; by default, samples of another sampler or of older weights are weighted."""
     if config.importance_correction is not None:
         return config.importance_correction
     on_policy = sampler is policy and config.older_weights is None
@@ -71,7 +71,7 @@ def _check_importance(config: AgentConfig, correction: Correction) -> None:
 
 
 def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, ranks: Ranks) -> None:
-    """Check that an agent's weights can be divided among its ranks, if they are to be."""
+    """Check that an agent's weights can be divided among its ranks, if the settings divide them."""
     config = algorithm.config
     if ranks.sharding is None:
         return
@@ -110,7 +110,7 @@ def check_sharding(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampl
 
 
 def objection_to_rows(algorithm: Algorithm) -> str | None:
-    """Why an agent needs the tokens of all episodes on every rank; None if it does not."""
+    """The reason why an agent needs the tokens of all episodes on every rank; None if the agent does not need them."""
     config = algorithm.config
     if config.critic is not None:
         return "advantages are whitened over the critic's values of all tokens"

@@ -38,11 +38,14 @@ class ContextRows:
     """i64[c], the position of each context's first token in its episode."""
 
     def put_back(self, values: Float[Tensor, "c t ..."], *, extra: int = 0) -> Float[Tensor, "b t ..."]:
-        """Put values of the contexts' tokens from `batch.first` on at the episodes' tokens from `whole.first` on; 0 elsewhere.
+        """Move values of the contexts' tokens to the same tokens of the episodes; 0 elsewhere.
 
         Args:
-            values: The values, with `extra` more columns for the state after the last token.
-            extra: 1 to put the value of the state after an episode's last token behind that token, else 0.
+            values: The values from position `batch.first` on, with `extra` more columns for the state after the last token.
+            extra: 1 to add the value of the state after an episode's last token, else 0.
+
+        Returns:
+            The values from position `whole.first` on.
         """
         first, width = self.whole.first, self.whole.tokens.shape[1]
         positions = torch.arange(values.shape[1], device=values.device) + self.batch.first
@@ -100,7 +103,7 @@ def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b
 
 
 def _with_last_states(batch: Batch) -> Batch:
-    """Put the last token of a context on the loss mask if none of its tokens is: a policy may skip rows without such tokens."""
+    """Put the last token of each context without trained tokens on the loss mask, since a policy may skip untrained rows."""
     columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
     last = (columns == batch.lengths[:, None] - 1) & ~batch.loss_mask.any(dim=1, keepdim=True)
     return dataclasses.replace(batch, loss_mask=batch.loss_mask | last)

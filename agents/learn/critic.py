@@ -42,7 +42,7 @@ class Critic(torch.nn.Module, abc.ABC):
 
     @abc.abstractmethod
     def values(self, micro_batch: Batch, states: Float[Tensor, "b t+1 d"] | None) -> Float[Tensor, "b t+1"]:
-        """The values f32 of the states before the tokens from `micro_batch.first` on, and after the last of them.
+        """The values f32 of the state before each token from position `micro_batch.first` on, and after the last token.
 
         Args:
             micro_batch: Episodes; values of padding are meaningless.
@@ -50,7 +50,7 @@ class Critic(torch.nn.Module, abc.ABC):
         """
 
     def shard(self, sharding: Sharding) -> None:
-        """Divide the weights among the ranks, which all call this; by default nothing is divided, since a head is too small."""
+        """Divide the weights among the ranks, all of which call this. The default divides nothing, since a head is small."""
 
     def _read(self, states: Tensor) -> Tensor:
         values: Tensor = self.layer(states.float()).squeeze(-1)

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from agents.learn.learner import Learner
 
 _MOMENTS = 2
-"""How many numbers AdamW keeps for each weight that it trains."""
+"""Number of values that AdamW keeps for each trained weight."""
 
 
 @dataclass(frozen=True)
 class CheckpointSize:
-    """The bytes of a checkpoint's tensors, which are nearly all of it."""
+    """The bytes of a checkpoint's tensors, which make up nearly the whole checkpoint."""
 
     model: int
     """Bytes of the tensors in `model/`."""

@@ -43,7 +43,7 @@ class Enrichment:
         return self.with_columns(batch, read)
 
     def with_columns(self, batch: Batch, read: Mapping[str, torch.Tensor]) -> Batch:
-        """Return a batch with all columns, from the outputs of the models by name, as in `_readers`."""
+        """Return a batch with all columns, given the models' outputs by the names of `_readers`."""
         for enricher in (self._old, self._importance, self._reference, self._kl_reward, self._values):
             batch = enricher(batch, read)
         return batch

@@ -51,14 +51,14 @@ class HeldOut:
     every: Annotated[int, AtLeast(1)] = 20
     """Number of training steps between evaluations; the first evaluation is before any training."""
     problems: Annotated[int, AtLeast(1)] = 200
-    """Number of problems of each environment, from the first on; at most half of all its problems, so that others are left to
-    confirm the choice of the best checkpoint."""
+    """Number of problems of each environment, beginning with the first. At most half of an environment's problems are used, so
+    that the other half can confirm the choice of the best checkpoint."""
     samples: Annotated[int, AtLeast(1)] = 1
     """Number of completions for each problem."""
     temperature: Annotated[float, AtLeast(0)] = 0.0
     """Sampling temperature; 0 chooses the likeliest token."""
     stop_when: StopWhen | None = None
-    """When training ends before its last step; None for never."""
+    """The conditions under which training ends before its last step; None for no such condition."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -76,7 +76,7 @@ class HeldOut:
         return number_of_problems(available, wanted, self.samples)
 
     def confirming(self, env: VectorEnv[Any, Any, Any]) -> range:
-        """The problems that confirm the choice: as many as were used to choose, and after those; empty if none are left."""
+        """The problems that confirm the best checkpoint: those after the problems used to choose it, at most as many."""
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 
@@ -95,9 +95,9 @@ class HeldOut:
                 )
 
     def of_training(self, training: VectorEnv[Any, Any, Any]) -> list[str]:
-        """The environments whose problems are those of training, by as many problems and equal prompts of the first.
+        """The names of the environments that have the training problems: equally many problems, and equal first prompts.
 
-        Environments that always show the same, such as a fixed maze, are not compared.
+        Environments with a single prompt, such as a fixed maze, are not compared.
         """
         used = [data for world in _worlds(training) if (data := getattr(world, "dataset", None)) is not None]
         held = {name: getattr(_worlds(env)[0], "dataset", None) for name, env in self.envs.items()}
@@ -114,7 +114,7 @@ def _same_problems(first: rlvr_envs.Dataset, second: rlvr_envs.Dataset) -> bool:
 
 
 def _worlds(env: VectorEnv[Any, Any, Any]) -> list[object]:
-    """The objects that an environment steps: its streams and, in a mixture, its parts' streams; else the environment."""
+    """An environment's streams and, in a mixture, the streams of its parts; the environment itself if it has no streams."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         return [world]
@@ -141,7 +141,7 @@ class HeldOutEvaluations:
         return self._record(step, problems, None)
 
     def confirm(self, step: int, best: int) -> dict[str, float]:
-        """Evaluate the current weights, which are those of the best step, on problems that were not used to choose it.
+        """Evaluate the current weights, those of the best step, on problems that were not used to choose this step.
 
         Returns:
             The metrics; empty if no environment has further problems, or if the step was confirmed before.
@@ -157,7 +157,7 @@ class HeldOutEvaluations:
         return self._ranks.from_main(self._history.best_step)
 
     def stop_reason(self) -> str | None:
-        """Why training ends; None if it goes on."""
+        """The reason why training ends; None if training goes on."""
         when = self._plan.stop_when
         return None if when is None else self._ranks.from_main(self._history.stop_reason(when))
 
@@ -179,7 +179,7 @@ class HeldOutEvaluations:
     def _play(self, env: VectorEnv[Any, Any, Any], problems: range) -> list[Sample]:
         """The samples of this rank's problems."""
         keys = [(index, number) for index in self._ranks.divide(problems) for number in range(self._plan.samples)]
-        policy = self._sampler.at_temperature(self._plan.temperature)  # with a cache of its own
+        policy = self._sampler.at_temperature(self._plan.temperature)  # this policy has its own cache
         # A lag samples with a copy of the policy, but with the same engine.
         paused = self._source.paused() if self._sampler.learner is not self._sampler else contextlib.nullcontext()
         state = random_state()

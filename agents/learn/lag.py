@@ -6,9 +6,10 @@ lag 1   sampling   batch 0 with W0 | batch 1 with W0 | batch 2 with W1 | batch 3
 ```
 
 A thread samples one batch after the other with a copy of the policy. The weights that a batch is sampled with depend on its
-number alone, not on the speed of anything: a run with a lag is as repeatable as one without.
+number alone, not on the speed of anything: a run with a lag is as repeatable as a run without one.
 
-With several ranks, each has such a thread; these threads play a batch together, in parallel with the exchanges of learning.
+With several ranks, each rank has such a thread; these threads play a batch together, in parallel with the exchanges of
+learning.
 
 If weights are divided among ranks, there is no copy of the policy, and an engine samples. The thread that learns transfers
 weights to the engine between two batches, since two threads must not exchange weights at once.
@@ -58,15 +59,15 @@ class _Batch:
     updates: int
     """Number of updates that led to the weights with which this batch is sampled."""
     version: int
-    """The policy's version with these weights."""
+    """The policy's version after these updates."""
     weights: list[Tensor] | None
-    """The trainable weights, or this rank's parts of them; None once they are not needed again."""
+    """The trainable weights, or this rank's parts of the weights; None once they are no longer needed."""
     problems: Mapping[str, Any]
-    """The observations of problems up to these updates."""
+    """The observations of problems up to the last of these updates."""
     sampled: Sampled | None = None
     error: BaseException | None = None
     sampler: Sampler | None = None
-    """The engine, once it has these weights; None if the thread has a copy of the policy."""
+    """The engine, once it has the weights for this batch; None if the thread has a copy of the policy."""
 
     @property
     def under_way(self) -> bool:
@@ -127,7 +128,7 @@ class LaggedSampling:
         An error during the sampling of the batch is raised here.
         """
         ranks = self._sampling.ranks
-        self._add()  # not by `together`, in which an interrupt would reach some ranks before it and others after it
+        self._add()  # not within `together`: an interrupt would reach some ranks before this line, and others after it
         first, second = self._batches[0], self._batches[1]
         self._hand_over(first)
         arrived = ranks.together(self._wait)
@@ -159,7 +160,7 @@ class LaggedSampling:
 
     @contextlib.contextmanager
     def _holding(self, batch: _Batch) -> Iterator[None]:
-        """Within the block the policy has the weights of a batch; after a resume they are older than its own."""
+        """Within the block, the policy has the weights of a batch; after a resume these are older than the policy's own."""
         if batch.updates == self._progress.steps:
             yield
             return
@@ -186,7 +187,7 @@ class LaggedSampling:
             {
                 # Updates between the weights that sampled the batch and the weights that learn from it.
                 "sampling/age": float(first - batch.updates),
-                # The share of its sampling time during which learning did not wait.
+                # The share of the batch's sampling time during which learning did not wait.
                 "sampling/hidden": max(0.0, 1 - waited / took) if took else 0.0,
                 "wait_s": waited,
             },
@@ -194,12 +195,12 @@ class LaggedSampling:
 
     def learned(self, arrived: Arrived) -> None:
         """Forget the batch that was learned from, and count it."""
-        with self._changed:  # the thread reads both
+        with self._changed:  # the thread reads both attributes
             self._batches.popleft()
             self._progress.count(arrived.sampled)
 
     def sample_errored_again(self) -> None:
-        """Forget the episodes of batches on which a verifier broke, so that they are sampled again by the next run."""
+        """Drop the samples of each batch on which a verifier broke, so that the next run samples the batch again."""
         with self._changed:
             for batch in self._batches:
                 if not self._is_final(batch):
@@ -240,14 +241,14 @@ class LaggedSampling:
             return False
         with self._changed:
             batch.sampled = sampled
-            # Other ranks may still sample, and parts of weights are only of use together.
+            # Other ranks may still sample, and a rank's part of the weights is useless without the other parts.
             if not self._divided and self._is_final(batch):
                 batch.weights = None
             self._changed.notify_all()
         return True
 
     def _is_final(self, batch: _Batch) -> bool:
-        """Whether a batch is sampled and remains so if the run stops: no verifier broke, nor on a batch it goes on from."""
+        """Whether a batch is sampled and is kept if the run stops: no verifier broke on it or on the batches it continues."""
         if batch.sampled is None or batch.sampled.seen.errored:
             return False
         before = (other for other in self._batches if other.number == batch.number - 1)
@@ -265,7 +266,7 @@ class LaggedSampling:
             return None if stopped.is_set() else waiting()
 
     def _before(self, batch: _Batch) -> tuple[int, tuple[CarriedGroup, ...]]:
-        """The first round of a batch's problems, after the rounds of the batch before, and the groups carried over to it."""
+        """The number of a batch's first round of problems, and the groups that are carried over to the batch."""
         with self._changed:
             before = [other.sampled for other in self._batches if other.number < batch.number]
             rounds = self._progress.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
@@ -279,7 +280,7 @@ class LaggedSampling:
         return Sampling(self._sampling.algorithm, sampler, self._ranks, lambda: known, stopped=stopped)
 
     def _with_copy(self, batch: _Batch) -> Sampler:
-        """The sampler with a copy of the policy."""
+        """The sampler with a copy of the policy that has a batch's weights."""
         policy, engine = self._policy, self._sampling.sampler
         if self._copy is None:
             # Weights that are not trained, such as those under an adapter, are shared.
@@ -313,7 +314,7 @@ class LaggedSampling:
         return {"ahead": ahead}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state`, between two runs of the thread."""
+        """Restore a state that `state` returned, between two runs of the thread."""
         self._batches = deque(
             _Batch(
                 **{
@@ -326,7 +327,7 @@ class LaggedSampling:
         )
 
     def _own_parts(self, weights: Sequence[Tensor]) -> list[Tensor]:
-        """Weights of a checkpoint, divided in the same way as the policy's."""
+        """A checkpoint's weights, divided among the ranks like the policy's weights."""
         return [divided_like(weight, own) for weight, own in zip(weights, self._policy.parameters(), strict=True)]
 
     def components(self) -> dict[str, list[str] | None]:

@@ -295,8 +295,8 @@ class Learner:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restore a state of `state_dict`."""
-        # This process chooses its kernel, not the process that saved.
+        """Restore a state that `state_dict` returned."""
+        # Keep the kernel that this process chose: the state has the kernel of the process that saved.
         kernel = {"fused": self.optimizer.defaults["fused"]}
         groups = [group | kernel for group in state["optimizer"]["param_groups"]]
         moments = state["optimizer"]["state"]
@@ -314,6 +314,6 @@ class Learner:
 
 
 def _clip(parameters: Sequence[torch.nn.Parameter], norm: float) -> float:
-    """Scale gradients down to a global norm, and return their norm before."""
+    """Scale gradients down to a global norm, and return the norm that they had before."""
     before: Any = torch.nn.utils.clip_grad_norm_(parameters, norm)
     return float(before.full_tensor() if is_sharded(before) else before)

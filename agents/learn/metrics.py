@@ -8,7 +8,7 @@
 | `frac_all_correct`, `frac_all_wrong` | of those groups, the share in which every completion is right, and in which none is |
 | `completions/mean_length`, `max_length`, `clipped_ratio` | the policy's tokens; share of truncated episodes |
 | `outcomes/NAME`, `outcome_counts/NAME` | share and number of episodes with that outcome |
-| `applied/NAME` | share of the episodes decided by any part of a `hybrid` or `first` verifier that this part decided |
+| `applied/NAME` | with a `hybrid` or `first` verifier: of the decided episodes, the share that the part NAME decided |
 | `gold_reward`, `gold_errors` | of `with_gold`: mean gold score; number of episodes on which the gold verifier broke |
 | `gold_correlation` | correlation of the gold score with the score that is trained on; absent if one of them does not vary |
 | `rewards/chosen`, `rejected`, `margins` | DPO: mean implicit rewards of pairs, and their difference |
@@ -19,7 +19,7 @@
 | `noise/groups_by_error` | with a card: share of the groups with different verdicts whose difference is likely an error |
 | `verifier_errors` | number of episodes whose verifier broke; a run's `verifier_errors.jsonl` says why |
 | `unsupported` | number of episodes scored 0 because their tests use objects in a way the sandbox does not support |
-| `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and otherwise |
+| `contracts/together/reward`, `separate/reward` | mean score if tests run together with the program, and if separately |
 | `baseline_errors` | number of other episodes excluded because the verifier broke on their baseline (ReMax, VinePPO) |
 | `loss`, `loss/TERM` | loss of the optimiser step, and its terms if there are several |
 | `entropy` | entropy of the policy at the trained tokens, in nats; absent, like the ratios, if no token had a gradient |
@@ -30,13 +30,14 @@
 | `sampling/effective_sample_size` | effective share of those samples, (sum w)^2 / (n sum w^2) |
 | `sampling/sampling_logp_difference/mean`, `max` | log-probability difference of sampler and learner, before the update |
 | `sampling/kl` | k3 estimate of KL(sampler || learner) per token |
-| `sampling/probe_difference`, `sync_s` | mean difference on a few tokens after a transfer, largest of all engines; seconds |
+| `sampling/probe_difference` | mean log-probability difference on a few tokens after a transfer, largest of all engines |
+| `sync_s` | seconds of the transfer |
 | `sampling/engine_restarts` | number of times so far that an engine was started again after it died |
 | `sampling/age` | with a lag: number of updates between the newest weights that sampled and those that learn from the batch |
 | `sampling/hidden`, `wait_s` | with a lag: share of `rollout_s` during which learning went on; seconds that it waited |
 | `sampling/carried_share` | with carried groups: share of tokens sampled with older weights than the step's |
 | `sampling/carried_steps` | with carried groups: largest number of steps over which a group was carried |
-| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the problem's share of right answers: new, to 0.2, to 0.8 |
+| `problems/new`, `hard`, `middling`, `easy` | shares of groups by the problem's earlier score: none, below 0.2, to 0.8, above |
 | `problems/level` | of a task at several levels: index of the hardest one that problems are drawn from |
 | `parts/NAME/reward`, `groups`, `tokens` | of each part of a mixture: mean score; shares of all groups and tokens |
 | `parts/NAME/frac_reward_zero_std`, `verifier_errors`, `clipped_ratio` | of each part: as for all episodes |
@@ -161,7 +162,7 @@ def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Shares of the all-right and the all-wrong groups, among the groups with several completions that are right or wrong."""
+    """The shares of groups with all completions right, and with all wrong, among groups with several such completions."""
     groups: dict[int, list[bool]] = {}
     for trajectory in valid:
         if trajectory.verdict is not None and trajectory.verdict.outcome is not Outcome.SCORED:
@@ -176,7 +177,7 @@ def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Share of groups without spread, among those with several scores."""
+    """The share of groups whose scores are all equal, among the groups with several scores."""
     groups: dict[int, list[float]] = {}
     for trajectory in valid:
         groups.setdefault(trajectory.group, []).append(trajectory.score)
@@ -259,7 +260,7 @@ def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
 
 
 def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """One optimiser step's metrics from its micro-batches' sums: losses are summed, the rest averaged over tokens.
+    """The metrics of an optimiser step, given the sums of its micro-batches: losses are summed, all others are token means.
 
     `shared_prefix` is averaged over micro-batches.
     """
@@ -275,7 +276,7 @@ def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """One training step's metrics from its optimiser steps': means, except for extremes and counts.
+    """The metrics of a training step, given the metrics of its optimiser steps: means, except for extremes and counts.
 
     Metrics of sampler and learner are those of the first step, before any update; learning rates are those of the last.
     """

@@ -31,7 +31,7 @@ class Models:
         """Make the critic and the reference of a policy, both from its weights.
 
         Raises:
-            InvalidArgumentError: If the policy can't have such a critic.
+            InvalidArgumentError: If the policy can't have the critic that the config names.
         """
         return cls(
             policy,
@@ -40,7 +40,7 @@ class Models:
         )
 
     def shard(self, sharding: Sharding) -> None:
-        """Divide all weights among the ranks: after they were copied, and before an optimiser is made for them."""
+        """Divide all weights among the ranks; call this after the models are copied, and before an optimiser is made."""
         assert isinstance(self.policy, Shardable), "check_sharding refuses other policies"
         self.policy.shard(sharding)
         if self.critic is not None:

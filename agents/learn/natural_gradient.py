@@ -37,7 +37,7 @@ def flat_parameters(policy: TrainablePolicy) -> Float[Tensor, " p"]:
 
 
 def flat_gradient(policy: TrainablePolicy) -> Float[Tensor, " p"]:
-    """The gradient of the last backward pass; 0 for weights that it did not reach."""
+    """The gradient of the last backward pass; 0 for weights that the pass did not reach."""
     gradients = [
         torch.zeros_like(parameter) if parameter.grad is None else parameter.grad for parameter in policy.parameters()
     ]
@@ -106,7 +106,7 @@ def _micro_batch_product(policy: TrainablePolicy, micro_batch: Batch, tangents: 
         distributions = _distributions_at(policy, micro_batch, first, legal, duals)
         logprobs, slopes = forward_ad.unpack_dual(distributions)
         mask = micro_batch.loss_mask[:, first:, None]
-        # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times them.
+        # Slopes of log-probabilities have mean 0 under p already: (diag(p) - p p^T) J v is p times these slopes.
         pulled = torch.where(mask, logprobs.detach().exp() * slopes.detach(), 0.0)
     grads = torch.autograd.grad(logprobs, list(weights.values()), pulled)
     return torch.cat([grad.reshape(-1) for grad in grads])
@@ -205,7 +205,7 @@ def mean_kl(policy: TrainablePolicy, batch: Batch, old: Float[Tensor, " p"], mic
         set_flat_parameters(policy, old)
         before = policy.distributions(_inputs(micro_batch), micro_batch.first, legal)
         set_flat_parameters(policy, new)
-        # Both are -inf for illegal tokens, whose difference is undefined and whose probability is 0.
+        # An illegal token has log-probability -inf under both, so the difference is undefined; its probability is 0.
         gap = torch.where(before > -torch.inf, before - after, 0.0)
         divergence = (before.exp() * gap).sum(-1)
         total += float(divergence[micro_batch.loss_mask[:, micro_batch.first :]].cpu().double().sum())

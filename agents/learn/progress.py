@@ -37,7 +37,7 @@ class Progress:
         self.carried = sampled.carried
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data for `load`."""
+        """The state as tensors and plain data, for `load`."""
         return {
             "steps": self.steps,
             "rounds": self.rounds,
@@ -47,7 +47,7 @@ class Progress:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state`."""
+        """Restore a state that `state` returned."""
         self.steps, self.rounds, self.tokens = state["steps"], state["rounds"], state["tokens"]
         self.carried = carried_from_state(state["carried"])
         self.problems = self.problems.with_state(state["problems"])

@@ -1,6 +1,6 @@
 """The states of all global random generators that a run may use, for checkpoints.
 
-This package does not use them, but callbacks, environments and models may.
+This package does not use these generators, but callbacks, environments and models may.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from verifiers.devices import ACCELERATORS, device_module
 def random_state() -> dict[str, Any]:
     """The states of Python's, NumPy's and torch's own generators, as tensors and plain data.
 
-    The states of GPUs, by the type of device, are omitted as long as nothing has used a GPU, since a query would initialise
-    every GPU.
+    The states of GPUs are omitted if the process has not used a GPU, since a query would initialise every GPU.
     """
     _, keys, position, has_gauss, gauss = np.random.get_state(legacy=True)
     return {
@@ -44,8 +43,8 @@ def set_random_state(state: dict[str, Any]) -> None:
 
 
 def _states(name: str) -> list[torch.Tensor]:
-    """The states of the generators of a type of devices, if such devices have been used."""
+    """The generator states of all devices of a type; empty if no such device has been used."""
     module = device_module(name)
-    if name == "mps":  # there is only one, with nothing to initialise
+    if name == "mps":  # there is only one such device, and a query initialises nothing
         return [module.get_rng_state()] if module.is_available() else []
     return list(module.get_rng_state_all()) if module.is_initialized() else []

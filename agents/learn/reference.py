@@ -26,7 +26,7 @@ class ReferencePolicy:
         self.policy = policy.with_model(model)
 
     def switched_on(self) -> contextlib.AbstractContextManager[Any]:
-        """A context in which `policy` is the reference; outside, a model with an adapter is the learner."""
+        """A context in which `policy` is the reference. Outside the context, a model with an adapter is the learner."""
         if not self._adapted:
             return contextlib.nullcontext()
         context: contextlib.AbstractContextManager[Any] = self.policy.model.disable_adapter()
@@ -48,6 +48,6 @@ class ReferencePolicy:
         return None if self._adapted else self.policy.model.state_dict()
 
     def load_state_dict(self, state: dict[str, Any] | None) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state that `state_dict` returned."""
         if state is not None:
             load_weights(self.policy.model, state)

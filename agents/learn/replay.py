@@ -53,7 +53,7 @@ class ReplayBuffer:
         if any(trajectory.policy_mask[start + 1] for start in trajectory.contexts):
             raise InvalidArgumentError(
                 f"the episode of problem {trajectory.problem_id!r} has a context of one token, whose state an agent that "
-                "learns from transitions can't read: a new context needs two tokens at least"
+                "learns from transitions can't read: a new context needs at least two tokens"
             )
         actions = np.flatnonzero(trajectory.policy_mask)
         follows = [*actions[1:], len(trajectory.tokens)]
@@ -72,7 +72,7 @@ class ReplayBuffer:
             if trajectory.observations is not None:
                 row["observations"] = trajectory.observations[first:end]
             if trajectory.action_masks is not None:
-                # The legal actions after the last one are unknown: take those before it.
+                # The actions that are legal after the last action are unknown: take those that were legal before it.
                 row["legal"] = trajectory.action_masks[action if last else end]
             self._put(row)
 
@@ -140,7 +140,7 @@ class ReplayBuffer:
         return {"added": self.added, "arrays": arrays}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state_dict`."""
+        """Restore a state that `state_dict` returned."""
         self.added = state["added"]
         self._arrays = {}
         for name, values in state["arrays"].items():

@@ -36,7 +36,7 @@ class Sampled:
 
 
 def sampled_state(sampled: Sampled) -> dict[str, Any]:
-    """Tensors and plain data for `sampled_from_state`."""
+    """The results as tensors and plain data, for `sampled_from_state`."""
     seen = sampled.seen
     return {
         **{name: getattr(sampled, name) for name in ("rounds", "tokens", "seconds", "verify_seconds")},
@@ -50,7 +50,7 @@ def sampled_state(sampled: Sampled) -> dict[str, Any]:
 
 
 def sampled_from_state(state: Mapping[str, Any]) -> Sampled:
-    """Restore a state of `sampled_state`."""
+    """Restore a state that `sampled_state` returned."""
     fields = dict(state)
     errored = [trajectory_from_state(each) for each in fields.pop("errored")]
     trajectories = [trajectory_from_state(each) for each in fields.pop("trajectories")]

@@ -144,7 +144,7 @@ class Sampling:
 
 
 class _StoppablePolicy:
-    """A policy that no longer acts once an event is set; all other members are the policy's."""
+    """Wraps a policy, and refuses to act once an event is set; all other members are those of the wrapped policy."""
 
     def __init__(self, policy: Policy, stopped: threading.Event) -> None:
         self._policy, self._stopped = policy, stopped

@@ -20,13 +20,13 @@ class Part(Protocol):
     """A part of an agent that has a state."""
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data for `load`; no two parts use the same name."""
+        """The state as tensors and plain data, for `load`; no two parts use the same name."""
 
     def load(self, state: dict[str, Any]) -> None:
-        """Restore a state of `state`."""
+        """Restore a state that `state` returned."""
 
     def components(self) -> dict[str, list[str] | None]:
-        """Names of the weights of each component that a checkpoint must have; None for a component that it must not have."""
+        """Names of the weights of each component that a checkpoint must have; None for a component that must be absent."""
 
 
 class Saving:

@@ -1,4 +1,4 @@
-"""Where a training step's batch comes from: sampled when it is wanted, or ahead of it (`agents.learn.lag`)."""
+"""The source of a training step's batch, which is sampled when it is wanted, or ahead of time (`agents.learn.lag`)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class OnDemand:
         """Do nothing: no batch is kept."""
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """A context in which nothing is sampled, as ever between two steps."""
+        """A null context: between two steps nothing is sampled anyway."""
         return contextlib.nullcontext()
 
     def state(self) -> dict[str, Any]:
@@ -63,5 +63,5 @@ class OnDemand:
         """Do nothing: there is no state."""
 
     def components(self) -> dict[str, list[str] | None]:
-        """No components."""
+        """No components: a checkpoint holds nothing of this source."""
         return {}

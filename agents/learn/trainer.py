@@ -85,7 +85,7 @@ class Trainer:
             for row in run.rows():
                 if "reward" in row:
                     self._health.observe(row["step"], row)
-                else:  # the line of an evaluation
+                else:  # the row has metrics of an evaluation
                     self._health.observe_held_out(row)
         require_same_weights(self._ranks, learner.policy.model)
 
@@ -95,7 +95,7 @@ class Trainer:
         def train_step() -> dict[str, float]:
             return self._train_step(env, run) | self._evaluate(held_out, run)
 
-        # Between updates the agent's state is that after the last step; rollouts since then are repeated on resume.
+        # Between updates the agent has the state after the last step; a resumed run repeats later rollouts.
         ranks, sampling = self._ranks, self._source.running(env, steps)
         with ranks.interrupts_together(), ranks.failures_named(), kept_on_interrupt(keep), sampling:
             self._evaluate(held_out, run)
@@ -214,6 +214,6 @@ class Trainer:
         world = env.unwrapped
         dataset = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
         render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
-        question = getattr(render, "asked", None)  # of a prompt renderer, or of a mixture of them
+        question = getattr(render, "asked", None)  # an attribute of prompt renderers and of their mixtures
         step, tokenizer = self._progress.steps + 1, self._saving.tokenizer
         return lambda trajectories, advantages: log.write(step, trajectories, advantages, tokenizer, dataset, question)

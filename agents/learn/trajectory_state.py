@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def trajectory_state(trajectory: Trajectory) -> dict[str, Any]:
-    """Tensors and plain data for `trajectory_from_state`."""
+    """The trajectory as tensors and plain data, for `trajectory_from_state`."""
     fields = {field.name: getattr(trajectory, field.name) for field in dataclasses.fields(trajectory)}
     fields = {name: torch.tensor(value) if isinstance(value, np.ndarray) else value for name, value in fields.items()}
     verdict = trajectory.verdict
@@ -30,7 +30,7 @@ def trajectory_state(trajectory: Trajectory) -> dict[str, Any]:
 
 
 def trajectory_from_state(state: Mapping[str, Any]) -> Trajectory:
-    """Restore a state of `trajectory_state`."""
+    """Restore a state that `trajectory_state` returned."""
     fields: dict[str, Any] = {
         name: value.numpy() if isinstance(value, torch.Tensor) else value for name, value in state.items()
     }

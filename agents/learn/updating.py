@@ -1,4 +1,4 @@
-"""`Updating`: from a batch of episodes to new weights."""
+"""`Updating`: turns a batch of episodes into new weights."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Updating:
     # In checkpoints
 
     def state(self) -> dict[str, Any]:
-        """Tensors and plain data for `load`, without the policy's weights."""
+        """The state as tensors and plain data, for `load`, without the policy's weights."""
         reference = self._models.reference
         return {
             "learner": self.learner.state_dict(),
@@ -161,7 +161,7 @@ class Updating:
         }
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Restore a state of `state`."""
+        """Restore a state that `state` returned."""
         self.learner.load_state_dict(state["learner"])
         if self._models.reference is not None:
             self._models.reference.load_state_dict(state["reference"])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from agents.runs.run import Run
 
 WINDOW = 32
-"""Minimum number of episodes for the share of errors: those of the last step and, if they are fewer, of earlier steps."""
+"""Minimum number of episodes for the share of errors; a step with fewer episodes is judged together with earlier steps."""
 _CAUSES = 5
 """Largest number of causes recorded for one step."""
 
@@ -66,7 +66,7 @@ class VerifierWatch:
             )
 
     def unsupported(self, trajectories: Sequence[Trajectory]) -> list[str]:
-        """Warnings that name, once each, the problems with two or more completions in a batch, all of them unsupported."""
+        """Warnings about problems with several completions in a batch that are all unsupported; each problem is named once."""
         verdicts: dict[str, list[bool]] = {}
         for trajectory in trajectories:
             if trajectory.verdict is not None:
@@ -102,7 +102,7 @@ class VerifierWatch:
         self.check(run, at_least=WINDOW)
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
-        """Stop if the verifier broke on too large a share of the last steps' episodes, given at least `at_least` of them."""
+        """Stop if the verifier broke on too many of the last steps' episodes, of which there must be at least `at_least`."""
         episodes = sum(count for count, _ in self._window)
         causes = sum((counter for _, counter in self._window), Counter[str]())
         if episodes < at_least or not sum(causes.values()) > self._max_share * episodes:

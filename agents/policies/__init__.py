@@ -1,6 +1,6 @@
 """The interface of a policy that agents train, and policies on a language model, on vLLM, and on any torch module.
 
-Names load when they are first used.
+The module that defines a name is imported when the name is first used.
 """
 
 from __future__ import annotations

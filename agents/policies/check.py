@@ -155,7 +155,7 @@ class _PolicyChecker:
         )
 
     def acting(self) -> None:
-        """Actions depend only on a row's own tokens and seed."""
+        """Check that actions depend only on a row's own tokens and seed."""
         again = self._act()
         action = self._act()
         _require(
@@ -183,7 +183,7 @@ class _PolicyChecker:
         )
 
     def greedy(self) -> None:
-        """At temperature 0 the likeliest token is chosen."""
+        """Check that the likeliest token is chosen at temperature 0."""
         greedy = self.policy.at_temperature(0.0)
         first, second = (greedy.act(self._observation()).tokens for _ in range(2))
         _require(
@@ -194,7 +194,7 @@ class _PolicyChecker:
         )
 
     def reading(self) -> None:
-        """`read` returns the log-probabilities with which tokens were sampled."""
+        """Check that `read` returns the log-probabilities with which tokens were sampled."""
         with torch.no_grad():
             outputs = self.policy.read(self.batch)
         first, mask = self.batch.first, self.batch.loss_mask[:, self.batch.first :]
@@ -221,7 +221,7 @@ class _PolicyChecker:
         )
 
     def causality(self) -> None:
-        """Later tokens and other rows have no effect."""
+        """Check that later tokens and other rows have no effect."""
         tokens = self.batch.tokens.clone()
         ends = self.batch.lengths - 1
         rows = torch.arange(len(tokens), device=tokens.device)
@@ -242,7 +242,7 @@ class _PolicyChecker:
         with torch.no_grad():
             alone = self.policy.read(single).logprobs
         own = single.loss_mask[:, single.first :]
-        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # its prompt is the shortest
+        whole = before[1, single.first - self.batch.first :][: own.shape[1]][own[0]]  # this row has the shortest prompt
         self._same(
             whole.cpu().numpy(),
             alone[own].cpu().numpy(),
@@ -251,7 +251,7 @@ class _PolicyChecker:
         )
 
     def legal_tokens(self) -> None:
-        """Illegal tokens have probability 0 in `act` and `read`."""
+        """Check that illegal tokens have probability 0 in `act` and `read`."""
         v = self.policy.vocab_size
         allowed = np.zeros((len(self.tokens), v), dtype=np.int8)
         rows = np.arange(len(self.tokens))
@@ -276,7 +276,7 @@ class _PolicyChecker:
         )
 
     def distributions(self) -> None:
-        """`distributions` agrees with `read`."""
+        """Check that `distributions` agrees with `read`."""
         first = self.batch.first
         with torch.no_grad():
             logprobs = self.policy.distributions(self.batch.tokens, first)
@@ -293,7 +293,7 @@ class _PolicyChecker:
         )
 
     def states(self) -> None:
-        """The states for a critic have the right shape."""
+        """Check that the states for a critic have the right shape."""
         rows, t = self.batch.tokens[:, self.batch.first :].shape
         shape = (rows, t + 1, self.policy.state_size)
         with torch.no_grad():
@@ -308,7 +308,7 @@ class _PolicyChecker:
         )
 
     def gradients(self) -> None:
-        """The gradient of log-probabilities reaches the weights."""
+        """Check that the gradient of log-probabilities reaches the weights."""
         self.policy.model.zero_grad(set_to_none=True)
         total = self.policy.read(self.batch).logprobs[self.batch.loss_mask[:, self.batch.first :]].sum()
         if total.requires_grad:
@@ -326,7 +326,7 @@ class _PolicyChecker:
         )
 
     def copies(self) -> None:
-        """A policy on a copy of the model returns the same log-probabilities."""
+        """Check that a policy on a copy of the model returns the same log-probabilities."""
         other = self.policy.with_model(copy.deepcopy(self.policy.model))
         mask = self.batch.loss_mask[:, self.batch.first :]
         with torch.no_grad():
@@ -339,7 +339,7 @@ class _PolicyChecker:
         )
 
     def updates(self) -> None:
-        """After an update the policy acts with the new weights."""
+        """Check that the policy acts with the new weights after an update."""
         version = self.policy.version
         saved = [parameter.detach().clone() for parameter in self.policy.parameters()]
         before = self._act().logprobs

@@ -1,4 +1,4 @@
-"""The device of a policy, as in `verifiers.devices`; with several processes, each has its own."""
+"""The device of a policy, as in `verifiers.devices`; with several processes, each process has its own device."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def policy_device(device: str = "auto") -> torch.device:
 
     Raises:
         UnknownNameError: If there is no such device.
-        InvalidArgumentError: If it is not available here, or is one device for several processes.
+        InvalidArgumentError: If the device is not available here, or several processes would share it.
     """
     chosen, several = choose_device(device), active_ranks().size > 1
     if several and chosen.type == "mps" and named_device(device) is None:
@@ -33,10 +33,10 @@ def policy_device(device: str = "auto") -> torch.device:
 
 
 def perceptron_device() -> torch.device:
-    """The device of a multilayer perceptron: the CPU, which is the fastest for so few weights, unless another is named.
+    """The device of a multilayer perceptron: the one that `RLVR_DEVICE` names, or the CPU, the fastest for so few weights.
 
     Raises:
         UnknownNameError: If `RLVR_DEVICE` names no device.
-        InvalidArgumentError: If its device is not available here.
+        InvalidArgumentError: If the named device is not available here.
     """
     return torch.device("cpu") if named_device() is None else policy_device()

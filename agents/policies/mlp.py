@@ -82,12 +82,12 @@ class MLPPolicy(TorchPolicy):
         """Load a perceptron that an agent has saved.
 
         Args:
-            folder: A checkpoint, as `Agent.save` writes.
+            folder: A checkpoint that `Agent.save` has written.
             temperature: As for the class.
             seed: As for the class.
 
         Raises:
-            CheckpointError: If the folder holds no perceptron, or it is damaged.
+            CheckpointError: If the folder holds no perceptron, or a damaged one.
         """
         saved = Path(folder) / "model"
         path = saved / ARCHITECTURE
@@ -121,7 +121,7 @@ class MLPPolicy(TorchPolicy):
             raise InvalidArgumentError(
                 "an MLPPolicy reads vectors, and this environment shows tokens: use a CausalLMPolicy, or a TorchPolicy"
             )
-        actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked
+        actions = int(env.single_action_space.n)  # type: ignore[attr-defined] # `with_token_info` has checked this
         return cls(
             shown.shape[0],
             actions,
@@ -141,7 +141,7 @@ class MLPPolicy(TorchPolicy):
         return states
 
     def preferences(self, observation: rlvr_envs.Observation) -> NDArray[np.float32]:
-        """The probabilities f32[v] of the first row's actions; at temperature 0, the numbers of which the highest is chosen."""
+        """The probabilities f32[v] of the first row's actions; at temperature 0, the logits, the highest of which is chosen."""
         with torch.no_grad():
             logits = self.model["head"](self._last_states(observation, np.array([0])))[0]
         numbers = logits if self.temperature == 0 else (logits / self.temperature).softmax(dim=-1)

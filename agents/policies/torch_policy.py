@@ -1,7 +1,7 @@
 """`TorchPolicy`: any causal torch module as a policy, such as a recurrent network or a table.
 
-It consists of two modules: a body, from tokens to states, and an output layer, from states to logits. Each `act` processes
-the whole prefix again; for a `transformers` model use `CausalLMPolicy`, which has a KV cache.
+The policy consists of two modules: a body, from tokens to states, and an output layer, from states to logits. Each `act`
+processes the whole prefix again; for a `transformers` model use `CausalLMPolicy`, which has a KV cache.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class TorchPolicy:
     """A policy of two torch modules; it implements `TrainablePolicy`, so that every agent can train it.
 
     Args:
-        body: Tokens i64[b l] -> states f[b l d]. The state at a position depends only on the tokens up to there, as in a
-            recurrent network that reads from left to right; padding is on the right.
+        body: Tokens i64[b l] -> states f[b l d]. The state at a position depends only on the tokens up to this position, as in
+            a recurrent network that reads from left to right; padding is on the right.
         head: States f[... d] -> logits f[... v], such as a linear layer.
         temperature: Temperature that divides the logits in sampling and training; 0 chooses the likeliest token.
         seed: Seed for sampling episodes that were not announced by `begin`.
@@ -57,7 +57,7 @@ class TorchPolicy:
         self._seeds = np.zeros(0, dtype=np.uint64)
 
     def _sizes(self) -> tuple[int, int]:
-        """The sizes d and v, from one token."""
+        """The sizes d and v, determined by a trial with one token."""
         with torch.no_grad():
             states = self._tried("body", self._example().to(self.device))
             if not isinstance(states, Tensor) or states.dim() != 3 or states.shape[:2] != (1, 1):
@@ -74,7 +74,7 @@ class TorchPolicy:
         return states.shape[2], logits.shape[2]
 
     def _example(self) -> Tensor:
-        """One input of the body."""
+        """An example of the body's input."""
         return torch.zeros(1, 1, dtype=torch.int64)
 
     def _tried(self, name: str, value: Tensor) -> Any:
@@ -110,7 +110,7 @@ class TorchPolicy:
         return self._copy(self.model, temperature)
 
     def with_model(self, model: Any) -> Self:
-        """Return a policy with the same settings on another model, such as a copy of this one's."""
+        """Return a policy with the same settings on another model, such as a copy of this policy's model."""
         return self._copy(model, self.temperature)
 
     def _copy(self, model: Any, temperature: float) -> Self:
@@ -209,7 +209,7 @@ class TorchPolicy:
         return TokenOutputs(logprobs, entropy, states if with_states else None)
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-        """The states before each token from `micro_batch.first` on, and after the last, with gradients."""
+        """The states before each token from `micro_batch.first` on, and after the last token, with gradients."""
         states: Tensor = self.model["body"](self.inputs(micro_batch))
         return states[:, micro_batch.first - 1 :]
 

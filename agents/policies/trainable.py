@@ -39,7 +39,7 @@ class TokenOutputs:
     entropy: Float[Tensor, "b t"]
     """f32, entropies of the tokens' distributions, in nats."""
     states: Float[Tensor, "b t+1 d"] | None = None
-    """Inputs of the output layer: the state before each token, and the one after the last."""
+    """Inputs of the output layer: the states before each token and after the last token."""
     shared: bool = False
     """Whether common prefixes of rows were computed once; all outputs are then 0 before a row's first token on the loss mask,
     and in rows without such tokens."""
@@ -81,8 +81,8 @@ class TrainablePolicy(Sampler, Protocol):
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies f32[b t] of the tokens from `micro_batch.first` on, with gradients.
 
-        Only tokens on the loss mask count. At these, illegal tokens have probability 0
-        (`micro_batch.legal_tokens(micro_batch.first, vocab_size)`).
+        Only tokens on the loss mask count. At their positions, a token has probability 0 if it is not among
+        `micro_batch.legal_tokens(micro_batch.first, vocab_size)`.
         """
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
@@ -94,7 +94,7 @@ class TrainablePolicy(Sampler, Protocol):
         """Log-probabilities of every token at positions `first` to l - 1; needed only by NPG and TRPO."""
 
     def with_model(self, model: Any) -> TrainablePolicy:
-        """Return a policy with the same settings on another model, such as a frozen copy of this one's."""
+        """Return a policy with the same settings on another model, such as a frozen copy of this policy's model."""
 
     def weights_changed(self) -> None:
         """Called after each update: increment `version`, and drop caches computed with the old weights."""
@@ -133,7 +133,7 @@ def check_members(policy: object) -> None:
 
 
 def require_temperature(temperature: float) -> None:
-    """Check that a temperature is 0, for the likeliest token, or large enough to divide logits by it."""
+    """Check that a temperature is 0, which chooses the likeliest token, or large enough to divide logits."""
     if temperature != 0 and not _LOWEST_TEMPERATURE <= temperature < math.inf:
         raise InvalidArgumentError(
             f"temperature must be 0, for the likeliest token, or at least {_LOWEST_TEMPERATURE:g} and finite, got {temperature}"

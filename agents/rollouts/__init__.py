@@ -1,1 +1,1 @@
-"""From a policy and an environment to trajectories."""
+"""Plays episodes of environments with policies, and records them as trajectories."""

@@ -31,9 +31,10 @@ def shows_vectors(env: VectorEnv[Any, Any, Any]) -> bool:
 
 
 class ActionTokens(VectorWrapper[Any, Any, Any, Any, Any]):
-    """Shows the actions of each row as tokens i32[b l], and its observation as a vector f32[b d] with the name `observation`.
+    """Shows each row's actions as tokens i32[b l], and the row's observation as a vector f32[b d] named `observation`.
 
-    As by `gymnasium.spaces.utils.flatten`, arrays are flattened, and a choice among n becomes n numbers, one of which is 1.
+    Vectors are made as by `gymnasium.spaces.utils.flatten`: arrays are flattened, and a choice among n becomes n numbers, one
+    of which is 1.
 
     Raises:
         InvalidArgumentError: If the environment has no time limit, so that an episode may never end.
@@ -89,7 +90,7 @@ def _time_limit(env: VectorEnv[Any, Any, Any]) -> int:
         limits += [row.unwrapped.max_steps] if isinstance(row.unwrapped, rlvr_envs.StateEnv) else []
     if not limits:
         raise InvalidArgumentError(
-            "whole episodes are played, so that they must end, and this environment has no time limit: register it with "
+            "episodes are played to their end, and this environment has no time limit to ensure an end: register it with "
             "max_episode_steps, or wrap it in gymnasium.wrappers.TimeLimit"
         )
     return int(max(limits))

@@ -11,7 +11,7 @@ from agents.runs.drawing_order import whole_clusters
 from agents.runs.reading import GrowingRun
 
 _HOPELESS = 50
-"""Number of problems after which a pair with too many errors is given up, since the errors will not become few."""
+"""Number of problems after which a pair with too many errors is given up, since further problems would hardly help."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,8 @@ class Drawing:
     problems: int
     """Maximum number of problems to draw."""
     at_once: int
-    """Number of samples of a model between two looks at the results; more if the last cluster needs more, since it is drawn
-    whole."""
+    """Number of samples of a model between two looks at the results; more if the last cluster is larger, since clusters are
+    drawn whole."""
     budget: int | None = None
     """Maximum number of samples of all models together; None for no limit."""
 

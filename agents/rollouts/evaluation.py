@@ -73,7 +73,7 @@ def evaluate(
         search: Chooses each sample among several tries, like `agents.search.BestOfN`; None samples once. With the guide
             `"oracle"` the score is an upper bound, as pass@k is, and `Evaluation.oracle` says so.
         record: Record to which each sample is written as its episode ends; samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first the record's, then each as its episode ends.
+        on_sample: Called with each sample: first with the record's samples, then with each new sample as its episode ends.
         order_seed: Seed of a random order of the problems, of which the first are taken; None for the order of the data set.
             See `agents.runs.drawing_order`.
         clusters: The column of the data set whose value is shared by problems that belong together, for all intervals; None
@@ -91,7 +91,7 @@ def evaluate(
         endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
-    votes = _vote_counter(env) if maj_at else None  # before there is any sample that it might refuse
+    votes = _vote_counter(env) if maj_at else None  # first, so that an error comes before any sampling
     _check_search(samples, search)
     warn_of_equal_samples(samples, greedy=getattr(policy, "temperature", None) == 0)
     cluster = cluster_by(clusters)
@@ -146,7 +146,7 @@ def complete_samples(
         make: Makes samples, each given by problem and number, in any order.
         settings: The settings that determine the samples, for the record.
         record: Record to which each sample is written; the samples of a resumed record are not repeated.
-        on_sample: Called with each sample: first the record's, then each as it is made.
+        on_sample: Called with each sample: first with the record's samples, then with each new sample as it is made.
         problem: Returns the problem with a given index, for the record.
         question: Returns a problem as it is put to the policy, for the record.
         cluster: Returns the cluster of a problem.
@@ -320,7 +320,7 @@ def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     asked: Callable[[Problem], Problem] | None = getattr(
         render, "asked", None
-    )  # of a renderer, or of a mixture of them
+    )  # an attribute of prompt renderers and of their mixtures
     return problem if asked is None else asked(problem)
 
 

@@ -22,14 +22,14 @@ def given_episode(
     ended: bool = True,
     score: float = 0.0,
 ) -> Trajectory:
-    """Make the episode of a completion that was not sampled here, whose log-probabilities are unknown and stored as 0.
+    """Make the episode of a completion that was not sampled here; its log-probabilities are unknown, and stored as 0.
 
     Args:
         streams: Source of the tokenizer and the rules.
         problem: The problem.
         prompt: Its prompt's tokens i32[p].
         completion: Text of the completion.
-        group: Number of its group.
+        group: Number of the episode's group.
         ended: Whether the completion ended by itself: a stop token is then added, unless the environment has already ended the
             episode.
         score: Reward of the last token.

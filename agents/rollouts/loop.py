@@ -70,7 +70,7 @@ class PartialEpisode:
     state: rlvr_envs.StreamState | None = field(default=None, compare=False)
     """The environment's state; None if the tokens have to be played again to reach it."""
     row: int = field(default=-1, compare=False)
-    """The row that played the episode, in which a policy may still have its keys and values; -1 for none."""
+    """The row that played the episode, since a policy may still have keys and values for this row; -1 for no row."""
 
     @property
     def group(self) -> int:
@@ -280,14 +280,14 @@ class _Player:
         return np.array([own[index] if index in own else next(others) for index in starting], dtype=np.int64)
 
     def _context_seeds(self, rows: NDArray[np.int64]) -> NDArray[np.uint64]:
-        """The sampling seeds u64[r] of the contexts that rows have in view: in its first context, the episode's seed."""
+        """The sampling seeds u64[r] of the rows' current contexts; the first context of an episode has the episode's seed."""
         seeds = np.array([self.episodes[index].seed for index in self.index[rows]], dtype=np.uint64)
         # As many numbers were drawn as there are positions before the context.
         offset = self.record.offset[rows]
         return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
-        """A reset seed for each row of the environment, None for rows that are not reset; None if there are no seeds."""
+        """The reset seed of each row of the environment, None for rows that are not reset; None alone if there are no seeds."""
         if all(episode.env_seed is None for episode in starting):
             return None
         seeds: list[int | None] = [None] * self.env.num_envs
@@ -310,7 +310,7 @@ class _Player:
                 )
 
     def _wait(self, mask: NDArray[np.int8] | None) -> Any:
-        """Wait for a verdict: by `wait`, or if a wrapper hides it, by polling with steps that consume no token."""
+        """Wait for a verdict: by `wait` or, if a wrapper hides `wait`, by polling with steps that consume no token."""
         if hasattr(self.env, "wait"):
             return self.env.wait(every=False)
         time.sleep(_POLL_S)
@@ -356,7 +356,7 @@ class _Player:
         return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
-        """Free a row, and return the index of its episode, and the episode's trajectory with the given fields."""
+        """Free a row, and return the index of its episode and the episode's trajectory, with the given fields set."""
         index = int(self.index[row])
         self.index[row] = -1
         episode = self.episodes[index]

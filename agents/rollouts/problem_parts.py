@@ -1,4 +1,4 @@
-"""The problems of an environment, in several parts if it is a mixture, and the outcomes of their groups."""
+"""The problems of an environment, in several parts if the environment is a mixture, and the outcomes of groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupOutcome:
 
 @dataclass(frozen=True)
 class ProblemParts:
-    """The problems of an environment, in several parts if it is a mixture."""
+    """The problems of an environment, in several parts if the environment is a mixture."""
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)
@@ -41,7 +41,7 @@ class ProblemParts:
 
 
 def problem_parts(env: VectorEnv[Any, Any, Any]) -> ProblemParts | None:
-    """The parts of an environment's problems; None if it draws problems itself."""
+    """The parts of an environment's problems; None if the environment draws problems itself."""
     size, world = num_problems(env), env.unwrapped
     data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     if isinstance(data, rlvr_envs.MixedDataset):

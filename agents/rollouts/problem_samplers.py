@@ -25,15 +25,15 @@ from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
-"""Factor that discounts the completions of a problem's earlier groups whenever another of its groups is observed."""
+"""Factor that discounts the completions of a problem's earlier groups whenever another group of this problem is observed."""
 UNSOLVED_GROUPS = 3
-"""Number of a problem's groups in a row without a right completion after which a report lists the problem."""
+"""A report lists a problem once this number of its latest groups had no right completion."""
 LEVEL_COMPLETIONS = 32
 """Number of completions of the hardest level after which the level is judged."""
 LEVEL_SHARE = 0.9
-"""Share of right completions of the hardest level from which on the next level is added (RLVE: Zeng et al. 2025)."""
+"""The next level is added once at least this share of the hardest level's completions is right (RLVE: Zeng et al. 2025)."""
 _LEVELS = 4
-"""Number of levels, from the hardest one down, that problems are drawn from."""
+"""Number of levels that problems are drawn from: the hardest level, and the levels below it."""
 _TOKEN_GROUPS = 64
 """Number of a part's latest groups from which its mean completion length is estimated."""
 _GOLDEN = (5**0.5 - 1) / 2
@@ -49,10 +49,10 @@ class ProblemSampler(Protocol):
         """
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
-        """Take note of the groups that were learned from, and of those that were sampled and left out."""
+        """Take note of the groups that were learned from, and of the groups that were sampled but left out."""
 
     def state(self) -> dict[str, Any]:
-        """Plain data for `with_state`."""
+        """The state as plain data, for `with_state`."""
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
         """A sampler with the same settings, and with a state that `state` returned."""
@@ -83,8 +83,8 @@ _Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
 class UniformSampler:
     """Chooses every problem of a part once before any comes again, in a new random order each time.
 
-    If weights count tokens, or parts are levels, the number of a part's problems that were chosen before depends on
-    observations, so the problems of a round are drawn at random.
+    If weights count tokens, or parts are levels, observations determine how many problems of a part were chosen before, so the
+    problems of a round are drawn at random.
     """
 
     def __init__(self, seed: int) -> None:
@@ -274,7 +274,7 @@ class DifficultySampler(LearnabilitySampler):
         self._recorded, self._env, self._rates = recorded, env, dict[int, _Seen]()
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Find the recorded problems among those of an environment."""
+        """Find the recorded problems among an environment's problems."""
         world = env.unwrapped
         data = world.streams.dataset if isinstance(world, rlvr_envs.TokenVectorEnv) else ()
         parts: dict[str, set[str]] = {}
@@ -295,7 +295,7 @@ class DifficultySampler(LearnabilitySampler):
         if not self._rates:
             raise InvalidArgumentError(
                 f"none of the {len(self._recorded)} problems of the recorded evaluation, such as "
-                f"{next(iter(self._recorded), None)!r}, is one of the environment: evaluate on the split that is learned "
+                f"{next(iter(self._recorded), None)!r}, belongs to the environment: evaluate on the split that is learned "
                 "(rlvr eval --split train)"
             )
 

@@ -34,10 +34,10 @@ def states_before(
 
 
 def require_states(env: VectorEnv[Any, Any, Any]) -> rlvr_envs.TokenVectorEnv:
-    """The environment below its wrappers, which has to have states that episodes can start from.
+    """Return the environment below its wrappers if episodes can start from its states.
 
     Raises:
-        InvalidArgumentError: If it is not a `TokenVectorEnv`, since no other environment has states.
+        InvalidArgumentError: If the environment is not a `TokenVectorEnv`, since no other environment has states.
     """
     world = env.unwrapped
     if isinstance(world, rlvr_envs.TokenVectorEnv):

@@ -159,7 +159,7 @@ class TokenRecord:
         return begins
 
     def _begin_contexts(self, rows: NDArray[np.int64], before: NDArray[np.int64]) -> None:
-        """Begin a new context in some rows, whose last one had `before` tokens i64[b]."""
+        """Begin a new context in some rows; `before` i64[b] is the number of tokens in each row's last context."""
         self.offset[rows] += before[rows]
         self._make_room(int(self.offset[rows].max()) + self.width)
         for row in rows.tolist():

@@ -22,13 +22,13 @@ class AtK:
     """pass@k or maj@k over the problems that have k samples."""
 
     name: str
-    """`"pass"` or `"maj"`."""
+    """Name of the measure, `"pass"` or `"maj"`."""
     k: int
     value: float
     interval: Interval
     problems: int
     left_out: int
-    """Number of problems with fewer than k samples that are right or wrong."""
+    """Number of problems with fewer than k samples that were judged right or wrong."""
     scored: int = 0
     """Number of samples whose scores don't tell right from wrong, since at least one of them is neither 0 nor 1."""
 
@@ -121,7 +121,7 @@ def _mean_over_problems(name: str, k: int, values: Mapping[int, float], clusters
 
 
 def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:
-    """The samples of each problem that are right or wrong."""
+    """The samples of each problem that were judged right or wrong."""
     unjudged = (None,) if _says_right_or_wrong(_scored(rows)) else (None, Outcome.SCORED)
     judged: dict[int, list[Sample]] = {}
     for row in rows:
@@ -132,7 +132,7 @@ def _right_or_wrong(rows: Sequence[Sample]) -> dict[int, list[Sample]]:
 
 
 def _is_right(row: Sample) -> bool:
-    """Whether a sample that is right or wrong is right."""
+    """Whether a sample is right, given that it was judged right or wrong."""
     return row.outcome == Outcome.CORRECT or (row.outcome == Outcome.SCORED and row.score == 1)
 
 
@@ -149,7 +149,7 @@ def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
 
 
 def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
-    """The verifier of an environment, if it can compare answers, which maj@k needs."""
+    """Return an environment's verifier if it can compare answers with each other, which maj@k needs."""
     if isinstance(verifier, AnswerVerifier):
         return verifier
     raise InvalidArgumentError(
@@ -161,7 +161,7 @@ def answer_verifier(verifier: Verifier | None) -> AnswerVerifier:
 def count_votes(
     rows: Sequence[Sample], problems: rlvr_envs.Dataset, verifier: AnswerVerifier
 ) -> list[list[int | None]]:
-    """For each problem, the votes of its samples that are right or wrong: equal numbers for equal answers.
+    """Return each problem's votes, one for each sample that was judged right or wrong; equal answers have equal numbers.
 
     All correct answers have the same vote, which no wrong answer has. The verifier compares each wrong answer with the first
     answer of every vote so far. A sample without an answer does not vote: its vote is None.

@@ -14,7 +14,7 @@ from agents.runs.files.json_files import to_json
 from verifiers import Problem
 
 HIDDEN = "hidden"
-"""Key of a problem's metadata: true if its prompt does not show everything that decides an episode."""
+"""Key of a problem's metadata: true if the prompt does not show everything that decides an episode."""
 
 
 def problem_cluster(problem: Problem | None) -> str | None:
@@ -32,7 +32,7 @@ def own_cluster(problem_id: str) -> Hashable:
 
 
 def distinct_note(problems: int, distinct: int) -> str:
-    """A note to add to a report's number of problems if some belong together, `", 9 clusters"`; otherwise empty."""
+    """A note for a report's number of problems, such as `", 9 clusters"`; empty if no problems belong together."""
     return "" if distinct == problems else f", {counted(distinct, 'cluster')}"
 
 

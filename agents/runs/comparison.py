@@ -40,7 +40,7 @@ class RunComparison:
     """p-value of the sign-flip test, adjusted for the number of runs by Holm's method."""
 
     def sentence(self, first: RecordedRun) -> str:
-        """The comparison in words; they claim a difference only if the interval and the adjusted test both show it."""
+        """The comparison in words, which claim a difference only if the interval and the adjusted test both show it."""
         if self.comparison is None:
             raise InvalidArgumentError("the first run is compared with nothing")
         result, p_value = self.comparison, 1.0 if self.p_value is None else self.p_value
@@ -67,7 +67,7 @@ class Measure:
     """A quantity by which runs are compared; each problem has a value."""
 
     name: str
-    """`"score"`, or a name such as `"pass@4"`."""
+    """Name of the measure, such as `"score"` or `"pass@4"`."""
     values: tuple[Mapping[str, float], ...]
     """For each run, the values by the problem's id."""
 
@@ -80,7 +80,7 @@ class MeasureComparison:
     problems: int
     """Number of problems for which every run has the measure; other problems are left out."""
     distinct: int
-    """Number of distinct problems among them: problems with equal prompts are one cluster."""
+    """Number of these problems, counting each cluster of problems with equal prompts once."""
     rows: tuple[RunComparison, ...]
     """One comparison for each run, in order."""
     scores: NDArray[np.float64]

@@ -26,7 +26,7 @@ class Overlap:
     share: float
     """Share of the problem's n-grams that occur in the training texts, from 0 to 1."""
     example: str
-    """An n-gram of the problem that occurs in the training texts; empty if none does."""
+    """An n-gram of the problem that occurs in the training texts; empty if there is none."""
     whole: bool
     """Whether the prompt has at most as many words as an n-gram, so that the whole prompt is searched for."""
 
@@ -69,7 +69,7 @@ def _words(text: str) -> list[str]:
 
 
 def _windows(tokens: list[str], words: int) -> Iterator[tuple[str, ...]]:
-    """Every sequence of this many consecutive words; all words together if there are no more than this."""
+    """Every sequence of `words` consecutive tokens; all tokens together if there are at most `words`."""
     if len(tokens) <= words:
         return iter([tuple(tokens)] if tokens else [])
     return (tuple(tokens[start : start + words]) for start in range(len(tokens) - words + 1))

@@ -1,4 +1,4 @@
-"""The order in which problems are drawn, of which any first part is a random sample, and the problems that belong together."""
+"""The order in which problems are drawn: the first n problems are a random sample for every n, and clusters stay together."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verifiers import InvalidArgumentError, Problem
 def drawing_order(problems: Iterable[str], clusters: Mapping[str, Hashable], seed: int) -> list[str]:
     """Problems in a random order that depends only on the seed and their ids, with each cluster kept together.
 
-    Leaving out or adding problems does not change the order of the others.
+    Leaving out or adding problems does not change the order of the other problems.
     """
     return sorted(problems, key=lambda problem: (_mark(seed, clusters[problem]), _mark(seed, problem)))
 
@@ -36,10 +36,11 @@ def dataset_order(problems: rlvr_envs.Dataset, seed: int, column: str | None) ->
 
 
 def cluster_by(column: str | None) -> Callable[[Problem | None], str | None]:
-    """A function that returns the cluster of a problem: its value in a column, or by its prompt if `column` is None.
+    """A function that returns the cluster of a problem: the problem's value in a column, or a digest of its prompt.
 
     Args:
-        column: A key of the problems' metadata. The function raises `InvalidArgumentError` for a problem without this key.
+        column: A key of the problems' metadata; None groups problems by their prompts. The function raises
+            `InvalidArgumentError` for a problem without this key.
     """
     return problem_cluster if column is None else lambda problem: _in_column(problem, column)
 

@@ -36,7 +36,7 @@ class Evaluation:
     samples: int
     """Number of completions for each problem."""
     score: float
-    """Mean over problems of the mean over their completions."""
+    """Mean over problems of each problem's mean over its completions."""
     interval: tuple[float, float]
     """95 % confidence interval of the score over problems, since completions of one problem are not independent; see
     `verifiers.statistics.share_interval`, and `mean_interval` for scores that are not all from 0 to 1."""
@@ -50,7 +50,7 @@ class Evaluation:
     truncated: int
     verifier_errors: int
     failed_requests: int
-    """Number of samples without a completion, since the request for it failed."""
+    """Number of samples without a completion, because their request failed."""
     unsupported: int
     """Number of samples that scored 0 because their tests use the program's objects in a way the sandbox does not support."""
     error_causes: dict[str, int]
@@ -64,7 +64,7 @@ class Evaluation:
     maj_at: tuple[AtK, ...] = ()
     """maj@k for each requested k."""
     trajectories: tuple[Trajectory, ...] = ()
-    """The episodes that were played, in the same order as `rows`, without those of a resumed record."""
+    """The episodes that were played, in the same order as `rows`, without the episodes of a resumed record."""
     search: Mapping[str, Any] | None = None
     """Manifest of the search that found the samples; None if each was sampled once."""
 
@@ -94,7 +94,7 @@ class Evaluation:
         even = len(self.rows) in (
             0,
             self.problems * self.samples,
-        )  # a file of completions may have more for one problem
+        )  # a file may have more completions for one problem
         of = f"{counted(self.problems, 'problem')} x {self.samples}"
         of = of if even else f"{counted(len(self.rows), 'completion')} of {counted(self.problems, 'problem')}"
         return f"{score} ({of}{notes})"
@@ -189,7 +189,7 @@ def summarize_evaluation(
     votes: Sequence[Sequence[int | None]] = (),
     search: Mapping[str, Any] | None = None,
 ) -> Evaluation:
-    """Summarise `samples` samples for each of `problems` problems; maj@k needs their votes, see `count_votes`."""
+    """Summarise `samples` samples for each of `problems` problems; maj@k needs the samples' votes, see `count_votes`."""
     means, clusters = problem_means(rows), sample_clusters(rows)
     interval = _interval(means, clusters)
     outcomes = Counter(row.outcome for row in rows if row.outcome is not None)
@@ -240,7 +240,7 @@ def _rerun_error(rows: Sequence[Sample]) -> float | None:
 
 
 def problem_means(rows: Sequence[Sample], errored: float | None = None) -> dict[int, float]:
-    """The mean score of each problem's samples; samples without a score count as `errored`, or not at all if it is None."""
+    """The mean score of each problem's samples; a sample without a score counts as `errored`, or not at all if that is None."""
     by_problem: dict[int, list[float]] = {}
     for row in rows:
         score = errored if row.score is None else row.score

@@ -201,7 +201,7 @@ class Health:
 def _reward_signs(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that the rewards or, if these have not, the gold scores have fallen from the first window f64[n] to the last."""
+    """The sign that rewards have fallen from the first window f64[n] to the last; if they have not, that gold scores have."""
     advice = {
         "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
         "epochs and minibatches",
@@ -310,7 +310,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
 
 
 def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
-    """Advice on groups without a signal: the remedy for groups that are all right is the opposite of that for all wrong."""
+    """Advice on groups without a signal: groups that are all right and groups that are all wrong need opposite remedies."""
     if "frac_all_correct" not in last or "frac_all_wrong" not in last:
         return "Try a larger group_size, a higher temperature, or other problems"
     right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())

@@ -1,4 +1,4 @@
-"""Verdicts on existing completions: on completions made elsewhere, and on those of a run by another verifier."""
+"""Judges existing completions: completions that were made elsewhere, and a run's completions with another verifier."""
 
 from __future__ import annotations
 

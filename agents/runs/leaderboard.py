@@ -154,7 +154,7 @@ class Leaderboard:
         return sorted(ranked, key=lambda row: -row[1])
 
     def sentences(self) -> list[str]:
-        """Comparisons of each model with the first of the ranking, problem by problem, or decisions, for each environment."""
+        """For each environment, comparisons of each model with the first of the ranking, problem by problem, or decisions."""
         order = [name for name, _, _ in self.ranking()]
         sentences = []
         for environment in self.environments:
@@ -196,7 +196,7 @@ class Leaderboard:
 
 
 def _rounded(value: float) -> str:
-    """Three digits, or all before the point, without an exponent."""
+    """A number with three digits, or with all digits before the decimal point, without an exponent."""
     return f"{value:,.0f}" if value >= 1000 else np.format_float_positional(value, 3, fractional=False, trim="-")
 
 

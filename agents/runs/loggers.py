@@ -213,7 +213,7 @@ class TolerantLogger:
             return
         try:
             self._logger.log(step, metrics)
-        except Exception as error:  # noqa: BLE001 - third-party code may raise anything, and a run is worth more than it
+        except Exception as error:  # noqa: BLE001 - third-party code may raise anything, which must not end the run
             self._warn(f"failed at step {step} and gets no more metrics", error)
 
     def close(self) -> None:

@@ -31,14 +31,14 @@ def can_write() -> bool:
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as a Parquet file, atomically: it is either complete or unchanged. Only some rows are in memory at once.
+    """Write rows as a Parquet file, atomically: the file is complete or unchanged. Only some rows are in memory at once.
 
     Raises:
         MissingDependencyError: If pyarrow is not installed.
         OSError: If the file can't be written.
     """
     try:
-        import pyarrow  # type: ignore[import-untyped]  # it has no types
+        import pyarrow  # type: ignore[import-untyped]  # pyarrow has no types
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError as error:
         raise missing_dependency("pyarrow", "hub", "Parquet files") from error

@@ -36,7 +36,7 @@ class RecordedRun:
     folder: Path
     manifest: dict[str, Any]
     rows: tuple[RecordLine, ...]
-    """One row for each sample, ordered by problem and sample; of a repeated sample, only the last row. The rows of a training
+    """One row for each sample, ordered by problem and sample; a repeated sample has only its last row. The rows of a training
     run are ordered by step."""
 
     @classmethod
@@ -139,7 +139,7 @@ def read_run(folder: str | Path) -> RecordedRun:
     """Read an evaluation, or the logged completions of a training run in the same form.
 
     Raises:
-        DataError: If the folder contains neither, or its files are damaged.
+        DataError: If the folder contains neither an evaluation nor a training run, or its files are damaged.
     """
     folder = Path(folder)
     if (folder / ROLLOUTS).is_file() and not (folder / MANIFEST).is_file():

@@ -4,15 +4,15 @@
 runs/<name>/
   config.json      everything that determines the run: settings, environment, versions
   metrics.jsonl    one line for each step
-  reward.svg, reward.png   its curve, at the end of the command, where matplotlib is installed
+  reward.svg, reward.png   the curve of the reward, at the end of the command, where matplotlib is installed
   tensorboard/, wandb/   the same metrics, with these loggers; see `agents.runs.loggers`
   evaluations.jsonl   scores on held-out problems; see `agents.runs.held_out`
   rollouts.jsonl   some completions of each step; see `agents.runs.rollout_log`
   problems.json    problems without a right completion in their last groups, at the end of the command
   verifier_errors.jsonl   why verifiers broke: step, count, cause, and one example with problem and completion; append-only
   checkpoints/     step-000100/ ... , the most recent ones and the best
-    model/         what `from_pretrained` reads: the model, in the type of the one it started from, or its LoRA adapter alone
-    state.pt       the rest of what resuming needs; most of it are the optimiser's two float32 numbers for each trained weight
+    model/         files for `from_pretrained`: the model, in the type of the initial model, or its LoRA adapter alone
+    state.pt       all else that resuming needs; mostly the optimiser's two float32 numbers for each trained weight
   .lock            held by the process that writes here
 ```
 """
@@ -54,8 +54,8 @@ _STEP = re.compile(r"step-(\d{6,})")
 class Run:
     """Writes the metrics of a training run and keeps its checkpoints.
 
-    A folder belongs to one process at a time: it is locked until `close`, or until the process ends. If no step was finished in
-    a folder, such as by a run that failed at its first step, it may be used for a new run.
+    A folder belongs to one process at a time: the folder is locked until `close`, or until the process ends. A folder without a
+    finished step, such as that of a run that failed at its first step, may be used for a new run.
 
     When a run is resumed, `checkpoint` is the last intact checkpoint. Damaged checkpoints after it are renamed to
     `damaged-step-N` with a warning, and metrics of later steps are removed.

@@ -53,7 +53,7 @@ def take_steps(
         tokens: As for `Agent.learn`.
         checkpoint_every: As for `Agent.learn`.
         callbacks: As for `Agent.learn`.
-        stopped: Whether training ends earlier, asked before each step.
+        stopped: Returns whether training ends early; called before each step.
     """
     while agent.steps < steps and (tokens is None or agent.tokens < tokens) and not stopped():
         metrics = train_step()

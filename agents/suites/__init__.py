@@ -29,7 +29,7 @@ class SuiteEnvironment:
     name: str
     """Name of the environment, such as `"GSM8K"`."""
     label: str | None = None
-    """The environment's label in the leaderboard, needed if two environments have the same name; None for the name."""
+    """The environment's label in the leaderboard; None uses the name. Environments with the same name need labels."""
     split: str = "test"
     problems: Annotated[int | None, AtLeast(1)] = None
     """Number of problems, beginning with the first; None for all."""
@@ -54,7 +54,7 @@ class SuiteEnvironment:
         return re.sub(r"[^\w.-]+", "-", self.column)
 
     def samples_of(self, problems: int, temperature: float) -> int:
-        """The number of completions per problem for this number of problems; at temperature 0 all would be the same."""
+        """The number of completions per problem; 1 by default at temperature 0, where all completions would be the same."""
         if self.samples is not None:
             return self.samples
         return SMALL_SET_SAMPLES if problems <= SMALL_SET and temperature > 0 else 1

@@ -1,1 +1,1 @@
-"""Shows training runs in a browser, during and after training: reading growing files, choosing data, server and page."""
+"""Shows training runs in a browser, during and after training: reads growing files, chooses data, and serves a page."""

@@ -83,7 +83,7 @@ class WatchedRun:
     """The folder of a training run or of an evaluation, finished or not.
 
     Raises:
-        MissingDataError: If the folder holds neither.
+        MissingDataError: If the folder holds neither a training run nor an evaluation.
     """
 
     def __init__(self, folder: Path) -> None:

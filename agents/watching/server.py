@@ -86,7 +86,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: WatchServer
 
     def do_GET(self) -> None:
-        """Answer a request, or refuse it, such as one of a browser that reached this server by another site's name."""
+        """Answer or refuse a request; a request that reached this server under another site's name is refused."""
         parts = urlsplit(self.path)
         token, _, name = parts.path.removeprefix("/").partition("/")
         host = urlsplit(f"//{self.headers.get('Host', '')}").hostname

@@ -59,7 +59,7 @@ class TypedReply:
 
 
 def typed_side(interaction: rlvr_envs.Interaction | None, console: Console) -> rlvr_envs.Interaction:
-    """Let a person take the place of an interaction."""
+    """Return an interaction in which a person types the environment's turns."""
     if interaction is None:
         raise InvalidArgumentError("--opponent is for episodes of several turns, and this environment has none")
     if isinstance(interaction, TextGameInteraction):

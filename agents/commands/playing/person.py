@@ -58,7 +58,7 @@ class TextPlayer:
 
 
 class TokenPlayer:
-    """A person who types lines, whose tokens are appended one by one.
+    """A person who types lines; the tokens of each line are appended one by one.
 
     An empty line gives the token that ends a turn, `#ID` gives the token with that number, and any other line gives the tokens
     of its text. An illegal token is refused together with the rest of its line. The end of input leaves the episode.
@@ -80,7 +80,7 @@ class TokenPlayer:
         self._waiting.clear()
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
-        """The next token of the line, or of a new line."""
+        """The next token of the typed line; reads a new line if no token is left."""
         while True:
             while not self._waiting:
                 self._show_state(observation, action_mask)
@@ -124,7 +124,7 @@ class TokenPlayer:
 
 
 def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
-    """A drawing of the world with `S` at the cell that the walk has reached; before the walk ends, this is no goal or trap."""
+    """A drawing of the world with `S` at the current cell of the walk, which is no goal or trap until the walk ends."""
     tokens = observation["tokens"][int(env.streams.prompt_length[0]) : int(observation["length"][0])]
     text = rlvr_envs.decode(env.tokenizer, tokens)
     cell = world.walk(

@@ -79,7 +79,7 @@ class Actor:
         length = observation["length"].reshape(-1).astype(np.int64)
         self._lm.check_context(tokens.shape[1])
         self._rows.fit(*tokens.shape)
-        if self._acted_with != self._lm.weights_version():  # changed through any policy
+        if self._acted_with != self._lm.weights_version():  # the weights were changed, through any policy
             self.forget()
         asked = (length > 0) if asked is None else asked & (length > 0)
         legal = None if action_mask is None else self._legal_tokens(np.atleast_2d(action_mask), asked)

@@ -29,7 +29,7 @@ def hugging_face_bytes() -> Any:
 
 @torch.no_grad()
 def copy_embeddings(model: Any, embeddings: Tensor, own: rlvr_envs.Tokenizer) -> None:
-    """Give each byte of a resized model the embedding, from f32[v d], of the token that is this byte alone, if any."""
+    """Give each byte of a resized model the embedding f32[d] of the token that consists of this byte alone, if there is one."""
     rows = model.get_input_embeddings().weight
     rows.normal_(std=float(embeddings.std()))
     for token in range(own.vocab_size):

@@ -24,12 +24,11 @@ class PolicyConfig:
     log-probabilities are NaN)."""
     top_k: Annotated[int | None, AtLeast(1)] = None
     """Number of likeliest tokens to sample from; None samples from all. Log-probabilities are stored and trained under the
-    restricted distribution, and the tokens that it leaves are stored with each token; the same holds for `top_p` and
-    `min_p`."""
+    restricted distribution, whose tokens are stored with each sampled token; `top_p` and `min_p` do the same."""
     top_p: Annotated[float, Between(0, 1, open_low=True)] = 1.0
     """Total probability of the likeliest tokens to sample from (nucleus sampling)."""
     min_p: Annotated[float, Between(0, 1)] = 0.0
-    """Smallest probability of the tokens to sample from, relative to that of the likeliest token."""
+    """Smallest probability of the tokens to sample from, relative to the likeliest token's probability."""
     vocab_size: Annotated[int | None, AtLeast(1)] = None
     """Number of tokens to choose from, from the first of the model's vocabulary on; None uses the whole vocabulary."""
     seed: int = 0
@@ -39,8 +38,8 @@ class PolicyConfig:
     supports it, and on a CPU with instructions for it if the model has at least 50 million weights; otherwise the weights' own
     precision."""
     checkpointing: Checkpointing = "auto"
-    """Whether the backward pass recomputes activations instead of keeping them; `"auto"` does so if they would not fit into
-    free memory."""
+    """Whether the backward pass recomputes activations instead of keeping them; `"auto"` recomputes if activations would not
+    fit into free memory."""
     shared_prefix: bool = True
     """Compute the common prefix of a group's rows once in training, and cache it once in sampling, if this is faster and the
     model supports it; results only differ by rounding."""

@@ -56,16 +56,16 @@ class Grouping(enum.Enum):
 
     NEVER = "never"
     IF_CHEAPER = "if cheaper"
-    """Stored once until other rows are added or this becomes slower."""
+    """The prompt is stored once until other rows are added, or until separate rows are faster."""
     ALWAYS = "always"
-    """Stored once until other rows are added."""
+    """The prompt is stored once until other rows are added."""
 
 
 @torch.no_grad()
 def can_group(model: Any, kind: CacheKind) -> bool:
     """Whether prompts can be stored once per group, by a trial on a few tokens; requires that `can_share` is true.
 
-    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and grouping needs more of them.
+    Only on a CPU so far: decoding on a GPU is dominated by kernel launches, and grouping needs more launches.
     """
     if kind is not CacheKind.MERGED or not takes_positions(model) or model.device.type != "cpu":
         return False
@@ -95,7 +95,7 @@ class RowCache:
 
     def __init__(self, model: Any, kind: CacheKind, *, positions: bool, grouping: Grouping = Grouping.NEVER) -> None:
         self.model = model
-        """The model; it may be replaced by one that computes the same."""
+        """The model; it may be replaced by another model that computes the same."""
         self._kind = kind
         self._takes_positions = positions
         self._grouping = grouping
@@ -110,7 +110,7 @@ class RowCache:
         return self._cache is None or self._kind is CacheKind.MERGED
 
     def prefill(self, prompts: list[Tensor], repeats: Tensor) -> Tensor:
-        """Process prompts i64[l_i] as new rows of an empty cache, and return the logits [r v] after each.
+        """Process prompts i64[l_i] as new rows of an empty cache, and return the logits [r v] after each row's prompt.
 
         Args:
             prompts: Distinct token prefixes.
@@ -157,7 +157,7 @@ class RowCache:
         return self._grouping is Grouping.ALWAYS
 
     def append(self, tokens: Tensor) -> Tensor:
-        """Process one more token i64[r] in every row, and return the logits [r v] after each."""
+        """Process one more token i64[r] in every row, and return the logits [r v] after these tokens."""
         self.lengths = [length + 1 for length in self.lengths]
         if self._layout is not None and not self._pays(self._layout, self._columns()):
             self._leave_groups()
@@ -225,7 +225,7 @@ class RowCache:
 
 
 def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
-    """Process whole prefixes i64[l_i] without padding, grouped by length, and return the logits [r v] after each."""
+    """Process whole prefixes i64[l_i] without padding, grouped by length, and return the logits [r v] after each prefix."""
     by_length: dict[int, list[int]] = {}
     for row, prompt in enumerate(prompts):
         by_length.setdefault(len(prompt), []).append(row)

@@ -35,8 +35,8 @@ T = TypeVar("T")
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits processed at once in training or sampling; 64 MiB in float32, in several copies."""
 _HALF_ON_CPU = 50_000_000
-"""Smallest number of weights for which "auto" is bfloat16 on a CPU that multiplies in it. Smaller models are fast enough in
-float32, whose results hardly differ between CPUs."""
+"""Smallest number of weights for which "auto" is bfloat16 on a CPU that multiplies in bfloat16. Smaller models are fast enough
+in float32, whose results hardly differ between CPUs."""
 
 
 class LanguageModel:
@@ -126,7 +126,7 @@ class LanguageModel:
         torch.autograd.graph.increment_version(self._weights)
 
     def module_for_sampling(self) -> Any:
-        """The module, or its copy with converted matrices if that is faster; inside of `run` and `autocast`."""
+        """The module, or its copy with converted matrices if the copy is faster; use it inside of `run` and `autocast`."""
         if not self._copies_matrices:
             return self.module
         if self._half_copy is None:
@@ -199,13 +199,13 @@ def _precision(module: Any) -> Literal["float32", "bfloat16"]:
 
 
 def _cpu_multiplies_in_half() -> bool:
-    """Whether the CPU has instructions for products in bfloat16; without them torch converts, which is slower than float32."""
+    """Whether the CPU has instructions for products in bfloat16; other CPUs convert numbers, which is slower than float32."""
     capabilities = torch.cpu.get_capabilities()
     return any(capabilities.get(name, False) for name in ("avx512_bf16", "amx_bf16"))
 
 
 class HalfCopy:
-    """A copy of a float32 module that shares all tensors but the weights of linear layers, which it has in bfloat16.
+    """A copy of a float32 module that has its own bfloat16 weights of linear layers, and shares all other tensors.
 
     Under autocast a linear layer converts its weights whenever it is called. A decoded token multiplies each weight only a few
     times, so the conversion costs more than the product. Outputs equal the module's bit for bit.

@@ -45,13 +45,13 @@ from verifiers.hub import without_loading_bars
 _WEIGHTS = "weights.pt"
 """Weights file of a torch module that is not a `transformers` model."""
 ARCHITECTURE = "architecture.json"
-"""File with such a module's attribute `architecture`, if it has one, from which the module is built again."""
+"""File with the attribute `architecture` of a torch module, if the module has one; loading builds the module from it."""
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
 """How safetensors reports the error number of the system."""
 _TORCH_WRITER = ("PytorchStreamWriter", "inline_container.cc")
-"""Names in the errors of torch's writer."""
+"""Names by which errors of torch's file writer are recognised."""
 
 
 def tiny_model(
@@ -103,11 +103,11 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
             becomes an ordinary model, or a folder with such a file; or a hub name.
         dtype: As for `from_pretrained`; `"auto"` keeps the saved type, which for an adapter is its base's type, and for a GGUF
             file with quantised weights is bfloat16.
-        base_model: Folder or hub name of the base of an adapter, if it is not in the place that the adapter names.
+        base_model: Folder or hub name of an adapter's base, if the base is not in the place that the adapter names.
 
     Raises:
         InvalidArgumentError: If no model can be loaded under that name.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
+        MissingDependencyError: If the model is in a GGUF file, and a package that reads such files is not installed.
     """
     if is_adapter(name):
         return _with_adapter(Path(name), dtype, base_model)
@@ -185,11 +185,11 @@ def _cause(error: Exception) -> str:
 def save_model(
     folder: Path, model: Any, tokenizer: rlvr_envs.Tokenizer | None, *, dtype: torch.dtype | None = None
 ) -> Mapping[str, torch.Tensor]:
-    """Save a model, and its tokenizer if it is a built-in or a Hugging Face one, so that `load_policy` finds both.
+    """Save a model, and its tokenizer if that is a built-in or a Hugging Face tokenizer, so that `load_policy` finds both.
 
-    If a model has an adapter and its base can be loaded from where it came from, only the adapter is saved, with the name of
-    the base. If the base was made in memory or read from a GGUF file, the model is saved with the adapter merged. A torch
-    module that is not a `transformers` model is saved as its weights, and its `architecture` if it has one.
+    If the base of a model with an adapter can be loaded again, only the adapter is saved, with the name of the base. If the
+    base was made in memory or read from a GGUF file, the model is saved with the adapter merged. A torch module that is not a
+    `transformers` model is saved as its weights, and its `architecture` if it has one.
 
     Args:
         folder: Folder to write to.
@@ -241,7 +241,7 @@ def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Map
 def _written_here(model: Any) -> Iterator[None]:
     """Within the block the model is written on every rank, for example for the rank's own engine.
 
-    transformers from 5.19 on would write it on rank 0 alone, and raise nothing on other ranks.
+    Otherwise transformers 5.19 and later write the model on rank 0 alone, and raise nothing on other ranks.
     """
     model.should_save_on_this_rank = lambda is_main_process: True
     try:
@@ -286,7 +286,7 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
-    """Like `model_folder`, but for an adapter or a GGUF file a temporary folder with the whole model, an adapter merged."""
+    """Like `model_folder`; for an adapter or a GGUF file, a temporary folder with the whole model, including the adapter."""
     folder = model_folder(name)
     if not is_adapter(folder) and gguf_file(folder) is None:
         yield folder
@@ -344,14 +344,14 @@ def load_policy(
     Args:
         name: The folder of a model, a run or a checkpoint, a GGUF file, or a hub name.
         config: Settings of the policy; `vocab_size` is set to that of the tokenizer.
-        tokenizer: The tokenizer of a model without one of its own, as for `get_tokenizer`.
+        tokenizer: The tokenizer for a model that has none, as for `get_tokenizer`.
         dtype: As for `load_model`; use `"float32"` for training, since small updates vanish in half precision.
         device: Device of the model, as for `verifiers.devices.choose_device`: by default the GPU if there is one.
         base_model: As for `load_model`.
 
     Raises:
         InvalidArgumentError: If the model or its tokenizer can't be loaded, the two don't fit, or the device is not available.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
+        MissingDependencyError: If the model is in a GGUF file, and a package that reads such files is not installed.
         UnknownNameError: If there is no such device.
         CheckpointError: If the model belongs to a damaged checkpoint; use an earlier one.
     """
@@ -381,8 +381,8 @@ def _is_name(name: object) -> bool:
 def _check_sizes(name: str, model: Any, tokenizer: rlvr_envs.Tokenizer) -> None:
     """Reject a tokenizer that can't be the model's, judging by their sizes.
 
-    A model may have more rows than its tokenizer has tokens, padded to sizes that are efficient: up to 905 of 51 200 (Phi-2)
-    among common models.
+    A model may have more rows than its tokenizer has tokens, since rows are padded to an efficient number. Among common models,
+    up to 905 of 51 200 rows are padding (Phi-2).
     """
     if not hasattr(model, "get_input_embeddings"):
         return  # the size of a custom torch module is not known here

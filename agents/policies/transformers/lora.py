@@ -70,7 +70,7 @@ def add_lora(
 def _seeded(seed: int) -> Iterator[None]:
     """Within the block, seed the CPU's global generator, from which `peft` draws weights before it moves them to the model."""
     with torch.random.fork_rng(devices=[]):
-        # Not `torch.manual_seed`, which also seeds GPUs, whose generators are not restored.
+        # `torch.manual_seed` would also seed the generators of GPUs, which are not restored.
         torch.default_generator.manual_seed(seed % 2**63)
         yield
 
@@ -155,7 +155,7 @@ def _base_weights(model: Any) -> list[tuple[str, Any]]:
 
 
 def base_of(model: Any) -> str | None:
-    """The folder or hub name from which the base of an adapter can be loaded; None if its weights have changed."""
+    """The folder or hub name from which the base of an adapter can be loaded; None if the base's weights have changed."""
     source = source_of(model)
     if source is None or not has_adapter(model):
         return None
@@ -185,7 +185,7 @@ def with_saved_adapter(base: Any, folder: Path) -> Any:
 
     Args:
         base: The adapter's base, which is changed.
-        folder: A folder with an adapter, by `save_adapter` or by `peft`.
+        folder: A folder with an adapter, written by `save_adapter` or by `peft`.
     """
     try:
         from peft import PeftModel

@@ -109,7 +109,7 @@ def checkpointed(model: Any, wanted: bool) -> Iterator[None]:
     finally:
         for layer, forward in zip(layers, before, strict=True):
             if forward is None:
-                del layer.forward  # back to the class's own
+                del layer.forward  # restores the class's own method
             else:
                 layer.forward = forward
 
@@ -124,7 +124,7 @@ def require_checkpointable(model: Any, choice: Checkpointing) -> None:
 
 
 def layers_of(model: Any) -> list[Any]:
-    """The model's layers that transformers can checkpoint; empty if it has none."""
+    """The model's layers that transformers can checkpoint; empty if there are none."""
     return [module for module in model.modules() if isinstance(module, GradientCheckpointingLayer)]
 
 

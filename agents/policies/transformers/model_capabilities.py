@@ -23,7 +23,7 @@ errors, and passes with a mask that is too wide by at least 18; 4 is in between.
 
 
 def inner_model(model: Any) -> Any:
-    """The `transformers` model inside a model with an adapter, including the adapter; any other model itself."""
+    """The `transformers` model, including the adapter, inside a model with an adapter; other models are returned unchanged."""
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
@@ -46,14 +46,14 @@ class LogitTransform:
     """Logits z become cap tanh(z / cap), which is between -cap and cap."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Return the model's logits."""
+        """Turn the output layer's results into the model's logits."""
         scaled = logits if self.scale == 1 else logits * self.scale
         return scaled if self.cap is None else torch.tanh(scaled / self.cap) * self.cap
 
 
 @torch.no_grad()
 def logit_transform(model: Any) -> LogitTransform | None:
-    """How logits are computed from the output layer on the body's last states.
+    """The transformation that leads from the output layer's results to the model's logits.
 
     Scale and cap are read from the config, under the names of Cohere, Granite and Gemma; None if a trial gives other logits,
     so that the model's own forward pass must be used.
@@ -113,7 +113,7 @@ def can_share(model: Any) -> bool:
 
 @torch.no_grad()
 def _objection_to_packing(model: Any) -> str | None:
-    """Why the packed pass can't be used, by comparison with the plain pass on two groups; None if it can be used."""
+    """Compare the packed pass with the plain pass on two groups; return why packing can't be used, or None if it can."""
     tokens = some_tokens(model, 4, 7)
     tokens[1, :3], tokens[3, :3] = tokens[0, :3], tokens[2, :3]
     lengths = torch.tensor([7, 5, 6, 4])
@@ -128,7 +128,7 @@ def _objection_to_packing(model: Any) -> str | None:
                 prefix_layout=layout.groups,
                 logits_to_keep=layout.sources,
             ).logits[0]
-    except (TypeError, ValueError, IndexError, RuntimeError) as error:  # such as no positions, or no further keywords
+    except (TypeError, ValueError, IndexError, RuntimeError) as error:  # such as no support of positions or keywords
         return f"a trial failed: {error}"
     if logits.shape[0] != len(layout.sources):
         return "it returns logits at other positions than requested"
@@ -140,7 +140,7 @@ def _objection_to_packing(model: Any) -> str | None:
 def agree(actual: Tensor, expected: Tensor, dtype: torch.dtype) -> bool:
     """Whether log-probabilities f32[...] of a trial are the expected ones, up to rounding in the model's precision.
 
-    NaN equals NaN: diverged weights give NaN either way.
+    NaN equals NaN: diverged weights give NaN in both passes.
     """
     finite = expected[expected.isfinite()]
     spread = float(finite.max() - finite.min()) if len(finite) else 0.0

@@ -1,4 +1,4 @@
-"""Finds a model by name, and checks that it exists, by its files alone: loading it needs torch."""
+"""Finds a model by name, and checks that it exists, by its files alone, since loading a model needs torch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ADAPTER_CONFIG = "adapter_config.json"
 """File with the settings of a saved adapter and the name of its base."""
 _CONFIG = "config.json"
 _CONFIGS = (_CONFIG, ADAPTER_CONFIG)
-"""Files of which a folder that `transformers` loads has one."""
+"""A folder that `transformers` loads has one of these files."""
 _MOST_NAMED = 3
 
 
 def model_folder(name: str | Path) -> str | Path:
-    """Resolve a name to a model: in a run's last checkpoint, in a checkpoint, or the name itself."""
+    """Return the model's folder in a checkpoint or in the last checkpoint of a run; any other name is returned as it is."""
     checkpoint = latest_checkpoint(Path(name))
     if checkpoint is None and (Path(name) / CHECKSUMS).is_file():
         checkpoint = Path(name)
@@ -44,7 +44,7 @@ def check_model(folder: str | Path, kind: str = "causal language model") -> None
 
     Raises:
         InvalidArgumentError: If there is no model; the message says what is there instead.
-        MissingDependencyError: If it is in a GGUF file, and a package that reads such files is not installed.
+        MissingDependencyError: If the model is in a GGUF file, and a package that reads such files is not installed.
     """
     path = Path(folder)
     file = gguf_file(path)
@@ -73,13 +73,13 @@ def is_adapter(folder: str | Path) -> bool:
 
 
 def adapter_base(folder: Path) -> str:
-    """The folder or hub name of the model to which an adapter belongs; empty if its settings do not say."""
+    """The folder or hub name of the model to which an adapter belongs; empty if the adapter's settings do not name it."""
     return str(read_json(folder / ADAPTER_CONFIG).get("base_model_name_or_path") or "")
 
 
 @contextlib.contextmanager
 def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
-    """Within the block, errors of an adapter's base say whose base it is, and what to do."""
+    """Within the block, an error about the base of an adapter also names the adapter, and says what to do."""
     try:
         yield
     except InvalidArgumentError as error:

@@ -58,11 +58,11 @@ class CausalLMPolicy(Scorer):
         return policy
 
     def with_model(self, model: Any) -> CausalLMPolicy:
-        """Return a policy with the same settings on another model, such as a copy of this one's."""
+        """Return a policy with the same settings on another model, such as a copy of this policy's model."""
         return self.at_temperature(self.temperature) if model is self.model else CausalLMPolicy(model, self.config)
 
     def shard(self, sharding: Sharding) -> None:
-        """Divide the weights among the ranks, which all call this, and from then on make all passes together.
+        """Divide the weights among the ranks, all of which call this; from then on the ranks make all passes together.
 
         Raises:
             RankError: If the weights differ between ranks.
@@ -127,7 +127,7 @@ class CausalLMPolicy(Scorer):
 
         Other policies on the same model drop their caches when they act next. All of them also detect changes that `torch`
         counts: in-place operations, also under `no_grad`, and therefore `load_state_dict`. `torch` does not count changes by
-        fused optimisers or of a parameter's `data`: call this method after either.
+        fused optimisers, or changes of a parameter's `data`: call this method after such a change.
         """
         self.version += 1
         self._lm.count_change()

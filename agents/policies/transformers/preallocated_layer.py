@@ -46,7 +46,7 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
         return joined
 
     def update(self, key_states: Tensor, value_states: Tensor, *args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-        """Append columns."""
+        """Append the columns of new keys and values; return all keys and values."""
         keys, values = self.keys, self.values
         assert keys is not None
         assert values is not None
@@ -100,11 +100,11 @@ def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
 
 
 def _room(states: Tensor, rows: int, columns: int) -> Tensor:
-    """An uninitialised buffer f[rows h columns d] for states f[b h t d], whose memory is returned as soon as it is dropped.
+    """An uninitialised buffer f[rows h columns d] for states f[b h t d]; its memory is returned as soon as it is dropped.
 
-    On a CPU it is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows start or
-    end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process grew
-    to a multiple of the cache's size.
+    On a CPU the buffer is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows
+    start or end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process
+    grew to a multiple of the cache's size.
     """
     shape = (rows, states.shape[1], columns, states.shape[3])
     size = math.prod(shape) * states.element_size()

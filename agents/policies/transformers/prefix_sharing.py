@@ -38,8 +38,8 @@ measured on a CPU."""
 class Group:
     """The layout of one group in the packed row.
 
-    Its completions attend in blocks of several, or all at once. Within a block the attention scores between different
-    completions are computed and masked, which costs less than another copy of the prefix while completions are short.
+    The group's completions attend in blocks of several completions, or all at once. Within a block the attention scores between
+    different completions are computed and masked, which costs less than another copy of the prefix while completions are short.
     """
 
     prefix: int
@@ -51,10 +51,10 @@ class Group:
     """Number of tokens of the longest block."""
     mask: Tensor
     """bool[blocks 1 width prefix+width]: the attention mask of each block, the prefix's tokens first; one mask for all blocks
-    if they are alike."""
+    if the blocks are alike."""
     columns: Tensor | None = None
-    """i64[blocks * width], the index of each token among those of the completions, if blocks differ in length; padding points
-    to the block's last token."""
+    """i64[blocks * width], the index of each token among the completions' tokens, if blocks differ in length; padding points to
+    the block's last token."""
     real: Tensor | None = None
     """bool[blocks * width], False for padding."""
     _biases: dict[torch.dtype, Tensor] = field(default_factory=dict, repr=False, compare=False)
@@ -78,7 +78,7 @@ class PackedLayout:
     """A micro-batch as one packed row of n tokens, with m predicted tokens."""
 
     tokens: Tensor
-    """i64[1 n]."""
+    """i64[1 n], the packed tokens."""
     positions: Tensor
     """i64[1 n], the position of each token in its original row."""
     groups: tuple[Group, ...]
@@ -136,7 +136,7 @@ def plan(tokens: Tensor, lengths: Tensor, prefixes: Tensor) -> PackedLayout:
 
 
 def _ragged(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """For consecutive segments of these lengths: the segment of each token and its index within the segment."""
+    """For consecutive segments of these lengths, the segment of each token and the token's index within this segment."""
     segment = np.repeat(np.arange(len(counts)), counts)
     return segment, np.arange(len(segment)) - (counts.cumsum() - counts)[segment]
 
@@ -223,7 +223,7 @@ _active: contextvars.ContextVar[bool] = contextvars.ContextVar("shared_prefix_ac
 def shared_prefix_attention(model: Any) -> Iterator[None]:
     """A context in which a model uses the layout with which it is called. Calls without a layout are not affected."""
     if model.config._attn_implementation != IMPLEMENTATION:
-        # It stays set, since the backward pass of checkpointed layers needs it again.
+        # The setting stays, since the backward pass of checkpointed layers needs it again.
         model.set_attn_implementation(IMPLEMENTATION)
     token = _active.set(True)
     try:
@@ -247,7 +247,7 @@ def _attention(
     group_layout: GroupLayout | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """`sdpa` without a layout; with one, two calls for each group. Query, key and value are f[1 h n d].
+    """`sdpa` without a layout; with a layout, two calls for each group. Query, key and value are f[1 h n d].
 
     With `group_layout`, in sampling, query, key and value are the arguments of `attend_by_groups`.
 

@@ -16,14 +16,14 @@ import torch
 from torch import Tensor
 
 _WHOLE_NUMBERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
-"""The integers with the bits of a floating-point number, by its size in bytes."""
+"""The integer type that can hold the bits of a floating-point number, by the number's size in bytes."""
 _TIE = 2**15
 """How far a float32 halfway between two neighbours in bfloat16 is from the lower neighbour."""
 
 
 @dataclass(frozen=True)
 class Rounded:
-    """Tensors in another type, by name."""
+    """Tensors that were rounded to another type, by name."""
 
     weights: Mapping[str, Tensor]
     """All tensors; tensors that share memory still share it. Integers and bools are not changed."""

@@ -37,14 +37,14 @@ class Rows:
         self._kept = np.pad(self._kept, ((0, missing), (0, 0)))
 
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
-        """Announce that rows begin new episodes or continue old ones, whose processed tokens are not processed again."""
+        """Announce that rows begin new episodes or continue earlier episodes, whose processed tokens are reused."""
         self.fit(int(rows.max(initial=-1)) + 1, 0)
         self.seeds[rows] = seeds
         self._announced[rows] = True
         self.current[rows] = False
 
     def seed_unannounced(self, beginning: NDArray[np.bool_]) -> None:
-        """Seed the rows that start another episode, or go back in theirs, without an announcement."""
+        """Seed the rows that start another episode, or return to an earlier token of their episode, without an announcement."""
         rows = np.flatnonzero(beginning)
         announced = self._announced[rows]
         self._announced[rows] = False

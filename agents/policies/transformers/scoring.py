@@ -39,7 +39,7 @@ class Scorer:
     def __init__(self, language_model: LanguageModel, config: PolicyConfig) -> None:
         self._lm = language_model
         self._config = config
-        self._shared_last: bool | None = None  # whether the last micro-batch shared prompts, if it could
+        self._shared_last: bool | None = None  # whether the last micro-batch with common prompts shared them
 
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies of a batch's tokens from `micro_batch.first` on, with gradients.
@@ -59,7 +59,7 @@ class Scorer:
         return self._read_packed(micro_batch, layout, first, legal, with_states)
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-        """The states before each token from `micro_batch.first` on, and after the last, with gradients.
+        """The states before each token from `micro_batch.first` on, and after the last token, with gradients.
 
         Only states of tokens on the loss mask are defined; see `TokenOutputs.shared`.
         """
@@ -157,7 +157,7 @@ class Scorer:
         return TokenOutputs(logprobs.view(chosen.shape), entropy.view(chosen.shape), states)
 
     def states(self, tokens: Int[Tensor, "b l"], first: int) -> Float[Tensor, "b t+1 d"]:
-        """The inputs of the output layer: the states before tokens `first` to l - 1, and the one after the last."""
+        """The inputs of the output layer: the states before tokens `first` to l - 1, and after the last token."""
         self._lm.check_context(tokens.shape[1])
         if self._lm.logit_transform is None:
             states = self._forward(tokens, first, None, with_states=True).states
@@ -253,7 +253,7 @@ class Scorer:
 
     @contextlib.contextmanager
     def _states_of_the_head(self, wanted: bool) -> Iterator[list[Tensor]]:
-        """Capture the input of the output layer, the last layer's states, which not every model returns."""
+        """Capture the input of the output layer, since not every model returns it."""
         caught: list[Tensor] = []
         if not wanted:
             yield caught
@@ -272,7 +272,7 @@ def _packed_inputs(layout: PackedLayout) -> dict[str, Any]:
 
 
 def _state_indices(micro_batch: Batch, layout: PackedLayout, first: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Indices in the packed row of the states before its m tokens and after the last of each row, with rows and columns."""
+    """The packed indices of the states before the m tokens and after each row's last token, with original rows and columns."""
     last = layout.columns == micro_batch.lengths[layout.rows] - 1
     return (
         torch.cat([layout.sources, layout.targets[last]]),

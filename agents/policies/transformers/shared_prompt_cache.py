@@ -1,9 +1,9 @@
 """KV cache of groups of rows that share a prompt: the prompt's keys and values are stored, and read, once per group.
 
 In every layer a group has one row of columns: its prompt's columns, and then at each step one column for each member. The
-queries of all members attend to them in one call, with a mask that shows each member the prompt and its own columns. This needs
-more products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is faster
-until the columns of the other members outweigh the prompt.
+queries of all members attend to the row in one call, with a mask that shows each member the prompt and its own columns. This
+needs more products than separate rows, but it reads the prompt's keys from memory once, and as a matrix product. So it is
+faster until the columns of the other members outweigh the prompt.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class GroupLayout:
         self._width = width
         self.members = max(map(groups.count, set(groups)))
         counts = [0] * len(prompts)
-        self._slots: list[int] = []  # the slot of each row among g m
+        self._slots: list[int] = []  # the slot of each row among the g m slots
         for group in groups:
             self._slots.append(group * self.members + counts[group])
             counts[group] += 1
@@ -56,7 +56,7 @@ class GroupLayout:
         self.full = self._slots == list(range(self.num_groups * self.members))
         """Whether each group has all members, in order."""
         self.slots = torch.tensor(self._slots, device=self._device)
-        """i64[r], the slot of each row among g m."""
+        """i64[r], the slot of each row among the g m slots."""
 
     def keep(self, rows: Sequence[int]) -> list[int]:
         """Keep only these rows and their groups; return the remaining groups."""
@@ -83,7 +83,7 @@ class GroupLayout:
         return by_groups + _FOLDING / self._width < by_rows
 
     def fold(self, states: Tensor) -> Tensor:
-        """f[r h 1 d] -> f[g m h d]; zeros where there is no row."""
+        """Arrange rows by group, f[r h 1 d] -> f[g m h d]; zeros in slots without a row."""
         _, heads, _, depth = states.shape
         if not self.full:
             num_slots = self.num_groups * self.members
@@ -91,7 +91,7 @@ class GroupLayout:
         return states.reshape(self.num_groups, self.members, heads, depth)
 
     def unfold(self, states: Tensor) -> Tensor:
-        """f[g m h d] -> f[r 1 h d]."""
+        """Take the rows out of their groups, f[g m h d] -> f[r 1 h d]."""
         flat = states.reshape(self.num_groups * self.members, 1, *states.shape[2:])
         return flat if self.full else flat.index_select(0, self.slots)
 
@@ -142,7 +142,7 @@ class GroupLayer(GrowingLayer):
         return layer
 
     def _own_by_rows(self, states: Tensor) -> Tensor:
-        """f[g h c d] -> f[r h t d], without the prompt."""
+        """Each row's own columns without the prompt, f[g h c d] -> f[r h t d]."""
         own = states[:, :, self._layout.prompt :].unflatten(2, (-1, self._layout.members))
         by_member: Tensor = own.permute(0, 3, 1, 2, 4).flatten(0, 1)
         return by_member[self._layout.slots]

@@ -33,7 +33,7 @@ def set_source(model: Any, source: Source) -> None:
 
 
 def source_of(model: Any) -> Source | None:
-    """Where a model, or the base of one with an adapter, was loaded from; None if that is not known."""
+    """The source of a model or, if the model has an adapter, of its base; None if the source is not known."""
     source = getattr(model, _ATTRIBUTE, None)
     return source if isinstance(source, Source) else None
 

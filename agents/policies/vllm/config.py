@@ -23,7 +23,7 @@ class VLLMConfig:
     """
 
     server: str | Sequence[str] | None = None
-    """Address of a running `vllm serve`, such as http://localhost:8000, or the addresses of several; None starts vLLM in a
+    """Address of a running `vllm serve`, such as http://localhost:8000, or several such addresses; None starts vLLM in a
     separate process. See docs/vllm.md for the options that the server needs."""
     api_key: str | None = field(default=None, repr=False)
     """Key of the servers; None uses the environment variable VLLM_API_KEY. On a command line write env:NAME, where NAME is

@@ -42,7 +42,7 @@ class Sampling:
     allowed_tokens: tuple[int, ...] | None = None
     """The only tokens to choose from; None for all of the model's tokens."""
     forbidden_tokens: tuple[int, ...] = ()
-    """Tokens that are excluded; a shorter alternative to `allowed_tokens` if most are allowed."""
+    """Tokens that are excluded; a shorter alternative to `allowed_tokens` if most tokens are allowed."""
     mask_bound: int | None = None
     """Number of the model's tokens, for engines started with `return_sampling_mask`, which need a bound on the number of kept
     tokens; None for other engines."""
@@ -102,7 +102,7 @@ class LoadsAdapters(Protocol):
     """An engine that applies a LoRA adapter to the weights that it was started with."""
 
     def load_adapter(self, folder: str) -> None:
-        """Load an adapter as `peft` saves it, in place of the last one; every later request is sampled with it."""
+        """Load an adapter that `peft` has saved, in place of the last adapter; every later request is sampled with it."""
 
 
 def generate(engine: Engine, requests: Sequence[Request], sampling: Sampling) -> list[SampledCompletion]:

@@ -67,7 +67,7 @@ class Member:
 
 @dataclass(eq=False)
 class Ticket:
-    """A requested completion, whichever engine samples it."""
+    """A requested completion, independent of the engine that samples it."""
 
     request: Request
     sampling: Sampling
@@ -78,7 +78,7 @@ class Ticket:
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The death of the engine before the completion was finished, if the request reports it."""
+        """The error of an engine that died before the completion was finished, if the request reports this error."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()
@@ -96,7 +96,7 @@ class Ticket:
 
 
 Load = Callable[[Member], object]
-"""Gives a newly started engine the weights that the others have; if this kills the engine, the group notices it in `each`."""
+"""Gives a newly started engine the weights of the other engines; if this kills the engine, the group notices it in `each`."""
 
 
 class EngineGroup:
@@ -107,8 +107,8 @@ class EngineGroup:
         count: Number of engines.
         max_restarts: Number of times that engines may be started again after they died.
         asleep: Whether engines may be asleep when they are started, as a server that is already running may be.
-        restart: Starts the engine of a number again, given whether the caller has to wait for it because no other engine is
-            alive; None uses `start`.
+        restart: Starts the engine of a number again. The second argument is True if the caller has to wait for the engine,
+            because no other engine is alive. None uses `start`.
 
     Raises:
         EngineError: If an engine does not start.
@@ -147,7 +147,7 @@ class EngineGroup:
         return tickets
 
     def wait(self, tickets: Sequence[Ticket], load: Load, *, every: bool = True) -> list[bool]:
-        """Wait until some of the completions have arrived, or all of them, and return which have arrived.
+        """Wait until some of the completions, or all of them, have arrived; return for each whether it has arrived.
 
         Raises:
             EngineDiedError: If engines died more often than they may be started again.
@@ -169,7 +169,7 @@ class EngineGroup:
             concurrent.futures.wait(waiting, _LOOK_S, return_when=when)
 
     def take(self, ticket: Ticket) -> SampledCompletion:
-        """The completion of a ticket, which has arrived.
+        """The completion of a ticket; call this after it has arrived.
 
         Raises:
             EngineError: If the engine refused the request.
@@ -179,7 +179,7 @@ class EngineGroup:
         return ticket.future.result()
 
     def knows(self, ticket: Ticket) -> bool:
-        """Whether a completion is still wanted and, if it is sampled already, its weights are not outdated."""
+        """Whether a completion is still wanted and was not sampled with outdated weights."""
         return ticket in self._under_way
 
     def cancel(self, ticket: Ticket) -> None:
@@ -189,7 +189,7 @@ class EngineGroup:
         ticket.future.cancel()
 
     def cancel_all(self) -> None:
-        """Stop all sampling with these engines, also by others; completions that arrived but were not taken are dropped."""
+        """Stop sampling with these engines for all callers; completions that arrived but were not taken are dropped."""
         with self._lock:
             for ticket in list(self._under_way):
                 self.cancel(ticket)
@@ -278,7 +278,7 @@ class EngineGroup:
     # All engines
 
     def each(self, call: Callable[[Member], _Result], members: Sequence[Member] | None = None) -> list[_Result]:
-        """Call a function with every engine, or some, at the same time; return the results of the engines that survive it."""
+        """Call a function with all or some engines at the same time; return the results of the engines that survive."""
 
         def survived(member: Member) -> list[_Result]:
             try:
@@ -307,6 +307,6 @@ class EngineGroup:
 
     def close(self) -> None:
         """Stop the engines."""
-        with contextlib.ExitStack() as closing:  # all of them, whatever one raises
+        with contextlib.ExitStack() as closing:  # closes all engines, whatever one raises
             for member in self.living:
                 closing.callback(member.alive.close)

@@ -53,7 +53,7 @@ class EngineWeights:
     ) -> None:
         self.engines, self.config = engines, config
         self.version = 0
-        """The learner's version that the engines have."""
+        """The version of the learner's weights that the engines have."""
         self.state: object = None
         """Identifies the weights that the engines have; None if they must be transferred."""
         self.shapes: dict[str, list[int]] = {}
@@ -94,7 +94,7 @@ class EngineWeights:
         return active_ranks() if shared else SingleProcess()
 
     def _load(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
-        """Give some engines weights, and return the difference to the learner of each engine that survives it.
+        """Give some engines weights, and return how far each surviving engine is off the learner.
 
         Servers get weights from rank 0, and an engine that a rank has started gets them from this rank. An error on one rank is
         raised on all ranks.
@@ -111,7 +111,7 @@ class EngineWeights:
             ranks.together(transfer.begin)
             for layer in checkpoint_layers(learner):
                 ranks.together(partial(transfer.push, fitted(layer, self.shapes, part=learner.sharded is not None)))
-                del layer  # so that there is room for the next one
+                del layer  # so that there is room for the next layer
             ranks.together(transfer.finish)
         else:
             weights = fitted(checkpoint_weights(learner.model), self.shapes)
@@ -125,14 +125,14 @@ class EngineWeights:
         self.state = None
 
     def _own(self, members: Sequence[Member], ranks: Ranks) -> Sequence[Member]:
-        """The engines among some to which this rank gives weights."""
+        """Those of the given engines to which this rank gives weights."""
         return members if ranks.is_main or not self.config.servers else ()
 
     def reload(self, learner: CausalLMPolicy, member: Member) -> None:
-        """Give an engine that was started again the weights that it had.
+        """Give an engine that was started again the weights that it had before.
 
         Raises:
-            EngineError: If those weights are no longer known, since the learner's have changed.
+            EngineError: If those weights are no longer known, since the learner's weights have changed.
         """
         if self._ranks(learner).size > 1:
             raise EngineDiedError(
@@ -237,7 +237,7 @@ def state_of(learner: CausalLMPolicy) -> object:
 
 
 def check_limits(learner: CausalLMPolicy, limits: Mapping[str, Any], most: int | None) -> None:
-    """Check that requests do not list more tokens than a worker can take; it would crash at the first request."""
+    """Check that requests do not list more tokens than a worker can take, since a longer list would crash the worker."""
     named = sum(len(limits.get(name, ())) for name in ("allowed_tokens", "forbidden_tokens"))
     if most is not None and named > most:
         tokens = int(learner.model.get_output_embeddings().weight.shape[0])

@@ -110,7 +110,7 @@ class EngineLauncher:
 def own_gpu(device: torch.device, ranks: int) -> str | None:
     """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: the learner's GPU.
 
-    None leaves the engine all GPUs; it would take the first one, as would the engines of the other ranks.
+    Without this setting, the engines of all ranks would take the first GPU. None leaves the engine all GPUs.
     """
     if ranks == 1 or device.type != "cuda":
         return None

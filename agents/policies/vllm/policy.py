@@ -1,8 +1,8 @@
 """`VLLMPolicy`: sampling by vLLM, with the weights of the policy being trained.
 
 vLLM samples whole completions: one `act` returns all tokens of the finished completions, which `step_many` takes at once, and
-no tokens of the unfinished ones. So the rows of finished episodes begin new episodes meanwhile. The environment drops the
-tokens after its own end of an episode, such as a stop string, which the engine does not know. The engine's log-probabilities
+no tokens of the unfinished ones. So the rows of finished episodes begin new episodes meanwhile. The engine does not know all
+ends of an episode, such as stop strings; the environment drops the tokens after such an end. The engine's log-probabilities
 are those of its sampling distribution, with the learner's temperature and vocabulary; kernels and precision differ from the
 learner's, so an agent weights its samples by truncated importance sampling.
 """
@@ -44,7 +44,7 @@ _LOWEST_TEMPERATURE, _HIGHEST_TEMPERATURE = 0.01, 2.0
 class VLLMPolicy:
     """Samples whole completions with an engine that receives the learner's weights.
 
-    Pass it to an agent as `sampler`, and close it in the end, or use it as a context manager.
+    Pass this policy to an agent as `sampler`, and close it in the end, or use it as a context manager.
 
     The sampling of a row depends on its episode's seed, its number of tokens and the weights, and, by rounding, on the other
     requests of the engine. The same observation always gives the same action, so an act loop without `begin` that plays a
@@ -143,7 +143,7 @@ class VLLMPolicy:
 
     @property
     def version(self) -> int:
-        """The learner's version that the engines have."""
+        """The version of the learner's weights that the engines have."""
         return self._weights.version
 
     def at_temperature(self, temperature: float) -> VLLMPolicy:
@@ -164,7 +164,7 @@ class VLLMPolicy:
         return other
 
     def with_learner(self, policy: CausalLMPolicy) -> VLLMPolicy:
-        """Return a policy with the same engine, whose weights are those of another policy of the same model."""
+        """Return a policy with the same engine that takes its weights from another policy of the same model."""
         other = copy.copy(self)
         other.learner = policy
         other._forget_rows()
@@ -237,7 +237,7 @@ class VLLMPolicy:
         length: NDArray[np.int64],
         limit: NDArray[np.int64],
     ) -> None:
-        """Request completions for the rows that have none under way."""
+        """Request completions for the rows without a request under way."""
         rows = self._rows.to_request(asked, tokens, length)
         requests = [
             Request(tokens[row, : length[row]].tolist(), seed, int(limit[row]))
@@ -253,7 +253,8 @@ class VLLMPolicy:
     def _token_limits(self) -> dict[str, Any]:
         """The tokens that the engine may choose, as allowed or forbidden tokens, whichever are fewer.
 
-        Every request lists them, and the vocabulary of many models is a few hundred tokens smaller than their output layer.
+        Every request lists these tokens, and the vocabulary of many models is a few hundred tokens smaller than their output
+        layer.
         """
         allowed = np.zeros(self._model_tokens(), dtype=bool)
         allowed[: self.learner.vocab_size] = True if self.legal_tokens is None else self.legal_tokens
@@ -280,7 +281,7 @@ class VLLMPolicy:
         return np.iinfo(np.int64).max if most is None else int(most)
 
     def _reload(self, member: Member) -> None:
-        """Give an engine that was started again the weights that it had."""
+        """Give an engine that was started again the weights that it had before."""
         self._weights.reload(self.learner, member)
 
     def _forget_rows(self) -> None:
@@ -295,7 +296,7 @@ class VLLMPolicy:
 
     @contextlib.contextmanager
     def sampling(self) -> Iterator[dict[str, float]]:
-        """A context in which the engines have the learner's weights as of its start; yields metrics of their transfer."""
+        """A context in which the engines have the weights that the learner had at its start; yields transfer metrics."""
         metrics = self.sync() if self._transferred is None else self._transferred
         try:
             yield metrics
@@ -383,7 +384,7 @@ def action_of(
         masked: Whether the environment limits tokens.
 
     Raises:
-        EngineError: If tokens are left out and the engine does not report which it kept.
+        EngineError: If tokens are left out and the engine does not report which tokens it kept.
     """
     count, size = shape
     width = max((len(completion.tokens) for completion in completions), default=1)

@@ -36,7 +36,7 @@ _POLL_S = 0.05
 _CLOSE_S = 30.0
 """Time that the process may take to end by itself."""
 _LOG_LINES = 10
-"""How many error lines, and how many last lines, of the engine's log an error quotes."""
+"""Number of error lines, and number of last lines, that an error quotes from the engine's log."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 RESUME = "resume the run from its last checkpoint, if it has one"
 
@@ -140,7 +140,7 @@ class ProcessEngine:
         self._call("load_adapter", folder)
 
     def weight_client(self) -> WeightClient:
-        """The client that vLLM's trainer side of a weight transfer uses."""
+        """The client for the trainer's side of a weight transfer by vLLM."""
         return WeightClient(self)
 
     def reset_prefix_cache(self) -> None:
@@ -213,7 +213,7 @@ def _read(
             else:
                 future.set_exception(EngineError(f"the vLLM engine failed to {method}: {value}\n{_tail(log)}"))
     tail = _tail(log)
-    died = finalizer() is not None  # else it was closed
+    died = finalizer() is not None  # otherwise the engine was closed
     with calls.lock:
         waiting, calls.waiting = calls.waiting, {}
         methods = sorted({method for method, _ in waiting.values()})
@@ -285,7 +285,7 @@ def _environment(extra: Mapping[str, str]) -> dict[str, str]:
 def _end(process: subprocess.Popen[bytes], ours: socket.socket, log: IO[bytes]) -> bool:
     """Close the connection, which ends the process, and stop its whole group, since vLLM's workers may outlive it.
 
-    SIGTERM comes before SIGKILL, so that Python's resource tracker, one of the group, removes their shared memory.
+    SIGTERM comes before SIGKILL, so that Python's resource tracker, a process of this group, removes the shared memory.
 
     Returns:
         True: a finalizer that has run before returns None.
@@ -293,7 +293,7 @@ def _end(process: subprocess.Popen[bytes], ours: socket.socket, log: IO[bytes]) 
     with ours, contextlib.suppress(OSError):
         ours.shutdown(socket.SHUT_RDWR)  # both sides stop reading
     deadline = time.monotonic() + _CLOSE_S
-    look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # leaves it a zombie, so that its group id is not reused
+    look = os.WEXITED | os.WNOHANG | os.WNOWAIT  # the process stays a zombie, so that its group id is not reused
     while os.waitid(os.P_PID, process.pid, look) is None and time.monotonic() < deadline:
         time.sleep(_POLL_S)
     for number in (signal.SIGTERM, signal.SIGKILL):

@@ -18,7 +18,7 @@ from typing import Any
 from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 
 _ON_CPU = {"enable_chunked_prefill": False}
-"""On a CPU a seeded request with chunked prefill crashes vLLM 0.32: it rewinds torch's generator, which is not supported there.
+"""On a CPU a seeded request with chunked prefill crashes vLLM 0.32, which rewinds torch's generator without support for this.
 With as many concurrent requests as an agent makes, some prompt would be chunked sooner or later."""
 _NEVER = -100.0
 """The lowest logit bias that vLLM allows: it makes a token e^100 times less likely, effectively impossible in float32."""
@@ -43,7 +43,7 @@ class EngineInProcess:
             )
         self._vllm = vllm
         self._llm = vllm.LLM(**{**(_ON_CPU if current_platform.is_cpu() else {}), **settings})
-        self._under_way: dict[str, Sampling] = {}  # by request id, the number of the message
+        self._under_way: dict[str, Sampling] = {}  # by request id, which is the number of the message
         self._adapter: Any = None
         self._adapters = 0
 
@@ -86,7 +86,7 @@ class EngineInProcess:
         return list(self._llm.collective_rpc(method, args=arguments))
 
     def load_adapter(self, folder: str) -> None:
-        """Load an adapter under an id of its own, in place of the last one; every later request names it."""
+        """Load an adapter under a new id, in place of the last adapter; every later request names the new one."""
         from vllm.lora.request import LoRARequest
 
         engine = self._llm.llm_engine
@@ -163,7 +163,7 @@ def main(descriptor: int) -> None:
                 return
             engine = _answer(connection, engine, *message)
         elif engine is not None and busy:
-            # An error here is one of the engine, not of a request: the process ends, and its log says why.
+            # An error here is an error of the engine, not of a request: the process ends, and its log says why.
             for number, completion in engine.step():
                 connection.send((number, "done", completion))
 

@@ -47,7 +47,7 @@ class Rows:
         width = tokens.shape[1]
         self._fit(len(tokens), width)
         last = self._length[asked]
-        compared = min(width, int(last.max(initial=0)))  # the rest of the buffer is not copied: it may be long
+        compared = min(width, int(last.max(initial=0)))  # the rest of the buffer, which may be long, is not copied
         differs = tokens[asked, :compared] != self._tokens[asked, :compared]
         differs &= np.arange(compared) < last[:, None]
         other_episode = (length[asked] < last) | differs.any(axis=1)

@@ -40,8 +40,8 @@ class ServerEngine:
 
     Args:
         address: Address of the server, such as http://localhost:8000.
-        api_key: The server's key; None uses the environment variable VLLM_API_KEY, which the server reads too, and no key if
-            it is not set.
+        api_key: The server's key; None uses the environment variable VLLM_API_KEY, which the server reads too. If that is not
+            set, no key is sent.
     """
 
     def __init__(self, address: str, *, api_key: str | None = None) -> None:
@@ -133,7 +133,7 @@ class ServerEngine:
         """Wait until the server reports that it is ready.
 
         Raises:
-            EngineDiedError: If it is not ready within this time.
+            EngineDiedError: If the server is not ready within this time.
         """
         deadline = time.monotonic() + seconds
         while True:
@@ -175,7 +175,7 @@ class ServerEngine:
         try:
             with contextlib.closing(connection):
                 connection.connect()
-                if is_cancelled():  # before there was a connection to break off
+                if is_cancelled():  # the request was cancelled before it had a connection
                     return None
                 body = b"" if content is None else json.dumps(content).encode()
                 connection.request(method, urlsplit(self.address).path + path, body, headers)
@@ -191,7 +191,7 @@ class ServerEngine:
         return self._parsed(path, said) if said else None
 
     def _check_status(self, path: str, status: int, said: bytes) -> None:
-        """Check that a request succeeded; redirections are not followed, so that the key goes nowhere but to this server."""
+        """Check that a request succeeded; redirections are not followed, so that only this server gets the key."""
         if status == http.HTTPStatus.UNAUTHORIZED:
             raise EngineError(
                 f"the vLLM server at {self.address} refused {path}: it requires a key, and got "
@@ -217,7 +217,7 @@ class ServerEngine:
 
 def _break_off_if_cancelled(connection: http.client.HTTPConnection, future: Future[SampledCompletion]) -> None:
     """Close the connection of a request that was cancelled, which stops it at the server."""
-    connected = connection.sock  # which the request's thread may set to None meanwhile
+    connected = connection.sock  # the request's thread may set the attribute to None meanwhile
     if future.cancelled() and connected is not None:
         with contextlib.suppress(OSError):
             connected.shutdown(socket.SHUT_RDWR)

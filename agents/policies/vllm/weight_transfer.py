@@ -63,7 +63,7 @@ def whole_adapter(policy: CausalLMPolicy) -> dict[str, Tensor]:
 def fitted(
     weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], *, part: bool = False
 ) -> dict[str, Tensor]:
-    """The learner's weights that an engine has too, in the engine's order, without weights that are tied to one of these.
+    """The learner's weights that an engine has too, in the engine's order, without weights that are tied to another of them.
 
     Args:
         weights: The learner's weights by name.

@@ -1,4 +1,4 @@
-"""This package's extension of vLLM's workers (`worker_extension_cls`); it is only imported there.
+"""This package's extension of vLLM's workers (`worker_extension_cls`); only these workers import it.
 
 vLLM mixes the class into its own worker, whose `vllm_config`, `get_model` and `model_runner` it uses. Weights are replaced by
 the steps of vLLM's own `reload_weights`, which takes all of them in one call.
@@ -38,8 +38,8 @@ class WeightLoader:
     def request_limits(self) -> dict[str, int]:
         """Limits of a request, beyond which the worker crashes: `named_tokens`, the number of allowed or biased tokens.
 
-        vLLM's second model runner, used on GPUs, stores them in tables of a fixed width. The result is a dictionary, since a
-        server would convert a number to text.
+        vLLM's second model runner, used on GPUs, stores these tokens in tables of a fixed width. The result is a dictionary,
+        since a server would convert a number to text.
         """
         if not self.vllm_config.use_v2_model_runner:
             return {}
@@ -51,7 +51,7 @@ class WeightLoader:
         """Begin to replace the weights, which then arrive in any number of files."""
         from vllm.model_executor.model_loader.reload import initialize_layerwise_reload
 
-        if self._arrived is not None:  # of a learner that broke off
+        if self._arrived is not None:  # a learner broke off an earlier replacement
             self._finalize()
         self._arrived = set()
         with self._configured():

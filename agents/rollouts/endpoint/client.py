@@ -44,11 +44,11 @@ class TextRequest:
     """Seed of the sampling, for servers that take one."""
     max_tokens: int
     stop: tuple[str, ...] = ()
-    """Strings that end the completion; if the server did not stop at one of them, the completion is cut before it here."""
+    """Strings that end the completion. If the server does not stop at such a string, this client cuts the completion there."""
     tools: tuple[ToolSchema, ...] = ()
     """The tools that the model may call."""
     counted: bool = False
-    """Whether the server has to count tokens, as budgets over several turns need."""
+    """Whether the server has to report the number of tokens, which a budget over several turns needs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class Endpoint:
         yield from self._each(requests, self._complete)
 
     def converse(self, conversations: Sequence[Conversation]) -> Generator[list[tuple[int, RequestFailure | None]]]:
-        """Hold conversations, and yield the index of each as it ends, with the failure that ended it early, or None.
+        """Hold conversations. As each one ends, yield its index, and the failure that ended it early or None.
 
         In all other respects this is like `complete`.
 

@@ -15,7 +15,7 @@ _SHOWN = 300
 
 
 def chat_message(message: Message) -> dict[str, Any]:
-    """A message with the calls that it makes, or the id of the call that it answers."""
+    """A message in OpenAI's format, with its tool calls, or with the id of the tool call that it answers."""
     said: dict[str, Any] = {"role": message.role, "content": message.content}
     if isinstance(message, ToolMessage):
         return said | {"tool_call_id": message.call_id}
@@ -39,7 +39,7 @@ def _object_text(arguments: str) -> str:
 
 
 def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
-    """Read a completion from the text of a response, of either route."""
+    """Read a completion from the text of a response of the route "chat" or "completions"."""
     try:
         content = json.loads(said)
     except (ValueError, RecursionError) as error:
@@ -68,7 +68,7 @@ def read_answer(said: str, stop: Sequence[str]) -> TextCompletion:
 
 
 _REASONING = ("reasoning_content", "reasoning")
-"""The names that servers give to thoughts, which are not part of the completion."""
+"""The names under which servers return a model's thoughts, which are not part of the completion."""
 
 
 def _count(content: Mapping[str, Any], name: str) -> int:
@@ -93,7 +93,7 @@ def _text_of(choice: Mapping[str, Any]) -> str:
 def _calls_of(message: Mapping[str, Any]) -> list[Any]:
     calls = message.get("tool_calls") or []
     if not isinstance(calls, list):
-        raise DataError(f"the tool_calls of the server's answer are no list: {str(calls)[:_SHOWN]!r}")
+        raise DataError(f"the tool_calls of the server's answer are not a list: {str(calls)[:_SHOWN]!r}")
     return calls
 
 

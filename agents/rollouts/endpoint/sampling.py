@@ -26,7 +26,7 @@ def endpoint_env(env: VectorEnv[Any, Any, Any], endpoint: Endpoint) -> rlvr_envs
             "a subclass of rlvr_envs.TaskEnv"
         )
     if world.streams.rules.verifier is None and world.streams.rules.interaction is None:
-        raise InvalidArgumentError("an endpoint needs an environment with a verifier, or with several turns that earn")
+        raise InvalidArgumentError("an endpoint needs an environment with a verifier, or with rewards for its turns")
     return message_env(world.streams, endpoint.config)
 
 
@@ -116,7 +116,7 @@ def sample_endpoint(
                     made.sample,
                     prompt_tokens=episode.prompt_tokens if counted else None,
                     cost=endpoint.config.cost(episode.prompt_tokens, episode.tokens) if counted else None,
-                    tokens=episode.tokens,  # also of an episode that failed after some turns
+                    tokens=episode.tokens,  # an episode that failed after some turns has tokens too
                 )
                 yield made._replace(sample=sample)
 
@@ -134,7 +134,7 @@ def _sampled(
 
 
 def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
-    """The verdicts on the episodes that are over; the episode's error or None for all others, and without a verifier."""
+    """The verdict on each episode; the episode's error or None if the episode is not over, or if there is no verifier."""
     if rules.verifier is None:
         return [episode.error for episode in episodes]
     asked = [episode for episode in episodes if episode.over and episode.error is None]

@@ -17,7 +17,7 @@ _CPU_INFO = Path("/proc/cpuinfo")
 def hardware() -> dict[str, Any]:
     """Processor, number of cores that this process may use, memory in GiB, and GPUs; None for a value that is unknown.
 
-    GPUs are those that torch sees, if it is loaded.
+    GPUs are those that torch sees, if torch is loaded.
     """
     return {
         "system": f"{platform.system()} {platform.machine()}",

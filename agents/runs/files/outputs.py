@@ -53,7 +53,7 @@ def check_new_folder(folder: Path) -> None:
 
 
 def check_new_file(file: Path, *, overwrite: bool) -> None:
-    """Check that a file can be written."""
+    """Check that a file can be written, and does not exist unless `overwrite` is set."""
     if file.is_dir():
         raise InvalidArgumentError(f"{file} is a folder: expected the path of a file")
     if os.path.lexists(file) and not overwrite:
