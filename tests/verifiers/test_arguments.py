@@ -273,10 +273,3 @@ def test_whatever_takes_an_attribute_says_how_to_name_one_of_a_file(path: str) -
             take()
     with pytest.raises(InvalidArgumentError, match=r"^expected a tool as module:attribute, .*, got 'my-tools:add'$"):
         get_tools("calculator,my-tools:add")
-
-
-@pytest.mark.parametrize("price", [(1.0,), (1.0, 2.0, 3.0), (1.0, "a"), 1.0])
-def test_a_tuple_with_a_type_for_each_item_has_as_many_items(price: object) -> None:
-    check_arguments(tuple[float, float] | None, price=(1, 2.5))
-    with pytest.raises(InvalidArgumentError, match="price must be a tuple of 2: a number, a number or None, got"):
-        check_arguments(tuple[float, float] | None, price=price)
