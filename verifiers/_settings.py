@@ -142,8 +142,6 @@ def _fits(value: object, annotation: Any) -> bool:
         return callable(value) and takes(value, *_parameters(plain))
     if plain in (int, float):
         return is_whole_number(value) if plain is int else is_number(value)
-    if plain is tuple and (items := get_args(annotation)) and items[-1] is not Ellipsis:
-        return isinstance(value, tuple) and len(value) == len(items) and all(map(_fits, value, items))
     if plain in (Mapping, Sequence, tuple, list, dict):
         return isinstance(value, plain) and not isinstance(value, str) and _items_fit(value, get_args(annotation))
     if plain in (bool, str, type, os.PathLike) or dataclasses.is_dataclass(plain):
@@ -152,9 +150,11 @@ def _fits(value: object, annotation: Any) -> bool:
 
 
 def _items_fit(values: Any, annotations: tuple[Any, ...]) -> bool:
-    """Whether all items of a collection fit."""
+    """Whether all items of a collection fit; a tuple with a separate annotation for each item is not examined."""
     if isinstance(values, Mapping):
         return all(_fits(item, of) for pair in values.items() for item, of in zip(pair, annotations, strict=False))
+    if isinstance(values, tuple) and annotations[1:] != (Ellipsis,):
+        return True
     return all(_fits(value, of) for of in annotations[:1] for value in values)
 
 
@@ -182,8 +182,6 @@ def _in_words(annotation: Any) -> str:
     items = [_in_words(item) for item in of if item not in (Any, object, Ellipsis)]
     if origin is tuple and items and get_args(annotation)[1:] == (Ellipsis,):
         return f"a tuple, of which each item is {items[0]}"
-    if origin is tuple and items:
-        return f"a tuple of {len(items)}: {', '.join(items)}"
     if origin is Mapping and len(items) == 2:
         return f"a mapping from {items[0]} to {items[1]}"
     if _is_called(annotation):
