@@ -68,7 +68,7 @@ def test_envs_lists_every_id_and_describes_one(rlvr: Command) -> None:
     names = {cls.task.verifier[0].rpartition(":")[2] for cls in CLASSES}
     assert names <= set(output.split())
     code, output, _ = rlvr("envs", "GridWorld")
-    assert "only reaching the goal is rewarded" in output
+    assert "Walk from a start to a goal in an open grid" in output
     sections = ["Description", "Action Space", "Observation Space", "Starting State", "Reward", "Episode End"]
     assert all(f"\n## {name}\n" in output for name in [*sections, "Information", "Arguments", "Version History"])
 
