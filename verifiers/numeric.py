@@ -195,6 +195,11 @@ _BEGINS_WITH_NUMBER = re.compile(
 _CALCULATION_FIRST = re.compile(
     r"[^\w\\]*[0-9][0-9.,]*\s*(?:[$)%]|\(?[A-Za-z]+\)?)?\s*(?:[-+*/×÷·^=]|\\(?:times|cdot|div)|times\b|plus\b|minus\b|x\s*[0-9])"
 )
+_TWO_NAMES = re.compile(
+    r"\b(?P<name>[A-Za-z])\s*=[^=]{0,60}[0-9][^=]{0,60}(?:[,;]|\band\b|\bor\b)\s*(?!(?P=name)\b)[A-Za-z]\s*=",
+    re.IGNORECASE,
+)
+"""Matches two equations of different names, as in `x = 5, y = 3`."""
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
 _NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,2}")
 _REACH = 400
@@ -287,6 +292,8 @@ _CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "poss
 
 
 def _first_number(text: str) -> _Candidate | None:
+    if _TWO_NAMES.search(text):
+        return _Candidate(text.strip(), "several numbers")
     is_equation = re.search("=[^=]*[0-9]", text) and (
         not _BEGINS_WITH_NUMBER.match(text) or _CALCULATION_FIRST.match(text)
     )

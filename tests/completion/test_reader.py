@@ -270,6 +270,9 @@ def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: 
         ("Answer: 7 is one of the two solutions", "7"),
         ("The answer is 2, we get 3 as well", "2"),
         ("Answer: 1, 2, or 3 if n is odd", "1, 2"),
+        ("<answer>2 (sin x + cos x)</answer>", "2"),
+        ("The answer is 2 (sin x + cos x).", "2"),
+        ("#### 3 (2 + x)", "3"),
     ],
 )
 def test_words_that_belong_to_the_value_are_no_remark(completion: str, reference: str) -> None:

@@ -330,6 +330,8 @@ def test_a_part_of_an_expression_in_words_is_no_answer(completion: str) -> None:
 @pytest.mark.parametrize(
     ("completion", "outcome"),
     [
+        (r"\boxed{x = 2, y = 4}", Outcome.INCORRECT),
+        ("The answer is x = 2 and y = 8.", Outcome.INCORRECT),
         ("<answer>Each pack has 4 batteries, so 2 packs have 8 batteries.</answer>", Outcome.INCORRECT),
         ("There are 2 packs with 4 batteries each. So the answer is", Outcome.NO_ANSWER),
         ("It is 4.\n\n**Final Answer:**", Outcome.NO_ANSWER),

@@ -197,9 +197,11 @@ class _Search(Generic[Value]):
             mark, value, end = later, other, later.end
         if correction := correction_after(self._text[end:], mark.rest if end == mark.end else ""):
             alone, result = value_alone(correction.text), last_result(correction.text)
-            if corrected := self._different((alone,), value):
+            corrected = self._different((alone,), value)
+            if corrected is not None:
                 return Found(corrected, mark.form)
-            if not self._same_as(alone or result, value) and (correction.retracts or self._different((result,), value)):
+            is_other_result = self._different((result,), value) is not None
+            if not self._same_as(alone or result, value) and (correction.retracts or is_other_result):
                 return Found(None, "an answer that is taken back")
         offered = [alternative_after(self._text, mark)]
         if mark.form == "phrase":

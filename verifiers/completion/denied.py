@@ -18,7 +18,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTED = re.compile(
-    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result|[a-j]))*\W*(?:[0-9]\S*)?$",
+    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result|[a-j]))+\W*(?:[0-9]\S*)?$",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
@@ -36,7 +36,8 @@ _HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|without|when|othe
 _BEFORE = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS)
 _AROUND = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 _CONDITION = re.compile(
-    r"\W*(?:(?:and|but|also|similarly|note that)\W+)?(?:(?:when|without)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
+    r"\W*(?:(?:and|but|also|similarly|note that)\W+)?"
+    r"(?:(?:when|without|otherwise|in\s(?:the|that)\scase)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
     re.IGNORECASE,
 )
 _START = re.compile(r"[.!?:;\n]\s*")

@@ -99,7 +99,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if not contents or _WRONG_BEFORE.search(plain[:at]):
         return None
     is_second = _SECOND_BEFORE.search(plain[:at]) is not None
-    is_conditional = "would" in plain[at:after] or is_conditional_sentence(plain[:at])
+    is_conditional = is_conditional_sentence(plain[:at])
     rest = rest_of(view, *statements[-1], formulas)
     if is_rejected(rest):
         return None
@@ -136,10 +136,14 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     sentence = plain[first:last].strip()
     if sentence.endswith("?") or is_doubted(sentence, plain[first:at]) or _HALF_TRUE.search(sentence):
         return None
-    is_conditional = " would " in sentence or is_conditional_sentence(sentence)
     is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
     return Mark(
-        "phrase", begin, line + view.origin(last), (sentence,), is_second=is_second, is_conditional=is_conditional
+        "phrase",
+        begin,
+        line + view.origin(last),
+        (sentence,),
+        is_second=is_second,
+        is_conditional=is_conditional_sentence(sentence),
     )
 
 

@@ -28,9 +28,11 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 """Matches a comma or semicolon before three or more words that end a statement; after a number, these words are a remark."""
+CALCULATION_BEHIND = re.compile(r"(?<=[0-9}$%])\s{1,3}\((?=[^()]*[0-9$]\s*[-+*/×÷=])[0-9\s.,$%+*/×÷=-]{3,100}\)[\s.]*$")
+"""Matches numbers and signs in brackets after a value, as in `7 (3 + 4)`."""
 ASIDE = re.compile(
-    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
-    r"|(?<=[0-9}$%])\s{1,3}\((?=[^()]*[0-9]\s*[-+*/×÷=])[^()]{1,100}\)[\s.]*$"
+    r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
+    rf"|(?<=[a-z]{{3}})\s{{1,3}}\([-+]?[0-9][0-9.,]*\)\s*$|{CALCULATION_BEHIND.pattern}"
 )
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
 _PROSE = re.compile(r"\W*[A-Za-z]{2,}\s+[A-Za-z]")
