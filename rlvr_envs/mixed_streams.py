@@ -72,7 +72,7 @@ class MixedDataset:
         return dataclasses.replace(problem, id=f"{name}/{problem.id}", metadata={**problem.metadata, PART: name})
 
     def locate(self, index: int) -> tuple[int, int]:
-        """The number of a problem's part, and the problem's index in this part.
+        """The index of the environment that a problem belongs to, and the problem's index in that environment.
 
         Raises:
             InvalidArgumentError: If there is no such problem.

@@ -227,7 +227,7 @@ class _Letters(Kind[frozenset[str]]):
         return set(self.choices or ascii_uppercase)
 
     def _at_mark(self, text: str, *, only: bool) -> list[_Mention]:
-        """Read a text that holds an answer and little else; with `only`, letters in sentences on other things don't count."""
+        """Read a text that holds an answer. With `only`, the text must hold little else to count."""
         label = _LABEL.match(text)
         named = _TEXT_AND_LETTER.fullmatch(text.strip(_DECORATION))
         if named and (texts := self._texts(named[1])):

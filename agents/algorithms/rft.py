@@ -83,7 +83,7 @@ class RFTConfig(AgentConfig):
 
     @property
     def has_schedule(self) -> bool:
-        """Whether a setting changes over the run, such as the threshold."""
+        """Whether a setting, such as the threshold, changes over the run."""
         return self.threshold_end is not None or super().has_schedule
 
     def threshold_schedule(self, run_steps: int | None = None) -> Schedule:

@@ -69,6 +69,6 @@ def make_verifier(
 
 
 def permit_together(verifier: Verifier | None) -> None:
-    """Allow a verifier that is not trained on to judge with tests that run together with the program."""
+    """Let a verifier run tests in one process with the program; only for verdicts from which no policy learns."""
     if isinstance(verifier, unit_tests.UnitTestVerifier):
         verifier.allow_together = True

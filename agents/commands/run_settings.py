@@ -88,7 +88,7 @@ def _chosen(config: Any, recorded: Any) -> Any:
 
 
 def plain_options(options: RunOptions) -> dict[str, Any]:
-    """The options without secrets, as plain data that equals the same options read from JSON."""
+    """The options without secrets, as plain data; a round trip through JSON returns equal data."""
     settings = dataclasses.asdict(cast(Any, options))
     pairs = {name: redacted_pairs(value) for name, value in settings.items() if name in _ARGUMENTS}
     written: dict[str, Any] = plain({**settings, **pairs})

@@ -102,7 +102,7 @@ class VerifierWatch:
         self.check(run, at_least=WINDOW)
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
-        """Stop if the verifier broke on too many of the last steps' episodes, of which there must be at least `at_least`."""
+        """Stop if the verifier broke on too many episodes of the last steps, once there are `at_least` such episodes."""
         episodes = sum(count for count, _ in self._window)
         causes = sum((counter for _, counter in self._window), Counter[str]())
         if episodes < at_least or not sum(causes.values()) > self._max_share * episodes:

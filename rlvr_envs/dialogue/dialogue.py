@@ -129,6 +129,6 @@ _MARK_TOKENS = 8
 
 
 def _cut(tokenizer: Tokenizer, tokens: NDArray[np.int32], kept: int) -> str:
-    """The text of the first `kept` tokens, and a mark."""
+    """The text of the first `kept` tokens, followed by a note of how many tokens were cut."""
     left = decode(tokenizer, tokens[:kept].tolist()).rstrip("\ufffd")
     return f"{left} [cut: {len(tokens) - kept} of {len(tokens)} tokens]"

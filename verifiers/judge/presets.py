@@ -1,8 +1,8 @@
 """How judges are prompted, and how their replies are parsed.
 
 `reasoned` and `yes_no` are prompts for any instruction-tuned model. The other presets are for models trained to judge, each
-with its own prompt. They hold the route and the form of the replies; the prompt is passed as `prompt=`, since this project may
-not copy it.
+with its own prompt. They hold the API route and the form of the replies; the prompt is passed as `prompt=`, since this project
+may not copy it.
 """
 
 from __future__ import annotations

@@ -288,7 +288,7 @@ class VLLMPolicy:
         self._rows = Rows(self.engines, self._new_seed)
 
     def _new_seed(self) -> NDArray[np.uint64]:
-        """A seed u64[1] for episodes without an announcement."""
+        """A seed u64[1] for episodes that were not announced to the policy."""
         origin = np.array([self.learner.config.seed % 2**64, next(self._readings)], dtype=np.uint64)
         return mix(mix(origin[:1]) ^ origin[1:])
 

@@ -54,7 +54,7 @@ def _constant_alone(equation: Relation, constants: list[str]) -> Node:
 
 
 def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions are the same for all constants; reciprocals are compared if only they are linear in the constants."""
+    """Whether functions are the same for all constants; compares their reciprocals if the functions are not linear in those."""
     if flat(gold, [*names.values()]) is None:
         gold, answer = (tuple(Divide(_ONE, node) for node in side) for side in (gold, answer))
     return _same_for_all(comparer, (_ONE, *gold), (_ONE, *answer), names)
