@@ -235,7 +235,8 @@ class _Letters(Kind[frozenset[str]]):
         mentions = self._alone(text) or (self._labelled(label) if label else [])
         if mentions or (only and not _CHATTER.fullmatch(text) and not _CONFIRMS.search(text)):
             return mentions
-        return self._letters(_REASON.split(text, maxsplit=1)[0]) or self._letters(text)
+        first = self._letters(_REASON.split(text, maxsplit=1)[0])
+        return first if any(not mention.denied for mention in first) else self._letters(text)
 
     def _alone(self, text: str) -> list[_Mention]:
         """The letter, if the whole text is a letter or a choice's text."""

@@ -192,9 +192,9 @@ _BEGINS_WITH_NUMBER = re.compile(
     r"[^\w\\=]*(?:(?:about|approximately|around|roughly|nearly|exactly|only|just|a\stotal\sof)\s+[^\w\\=]*)?[0-9]",
     re.IGNORECASE,
 )
-_CALCULATION_FIRST = re.compile(
-    r"[^\w\\]*[0-9][0-9.,]*\s*(?:[$)%]|\(?[A-Za-z]+\)?)?\s*(?:[-+*/×÷·^=]|\\(?:times|cdot|div)|times\b|plus\b|minus\b|x\s*[0-9])"
-)
+_NAMED = re.compile(r"(?:\A|[\s,;($])[A-Za-z]\s*\Z")
+"""Matches a name before an equals sign, as in `36 at x = 12`."""
+_EQUALS = re.compile(r"\bequals\b", re.IGNORECASE)
 _TWO_NAMES = re.compile(
     r"\b(?P<name>[A-Za-z])\s*=[^=]{0,60}[0-9][^=]{0,60}(?:[,;]|\band\b|\bor\b)\s*(?!(?P=name)\b)[A-Za-z]\s*=",
     re.IGNORECASE,
@@ -262,7 +262,7 @@ _CONTINUATIONS = re.compile(
     r"squared|cubed|hundred|thousand|million|billion|trillion)\b"
 )
 _RELATION = re.compile(
-    r"(?:half|twice|double|triple|.*%|multiples?|factors?|divisors?|powers?|squares?|cubes?|root) of|at (?:most|least)"
+    r"(?:half|twice|double|triple|.*%|multiples?|factors?|divisors?|powers?|squares?|cubes?|root) of"
     r"|(?:less|more|greater|fewer|larger|smaller) than",
     re.IGNORECASE,
 )
@@ -294,10 +294,11 @@ _CONNECTIVES = frozenset(["or", "and", "to", "either", "maybe", "perhaps", "poss
 def _first_number(text: str) -> _Candidate | None:
     if _TWO_NAMES.search(text):
         return _Candidate(text.strip(), "several numbers")
-    is_equation = re.search("=[^=]*[0-9]", text) and (
-        not _BEGINS_WITH_NUMBER.match(text) or _CALCULATION_FIRST.match(text)
-    )
-    words = _words(text.rpartition("=")[2] if is_equation else text)
+    text = _EQUALS.sub("=", text)
+    left, _, right = text.rpartition("=")
+    begins_with_number = _BEGINS_WITH_NUMBER.match(text) is not None
+    is_equation = left != "" and _DIGIT.search(right) and not (begins_with_number and _NAMED.search(left))
+    words = _words(right if is_equation else text)
     numbers = _positions(words)
     if not numbers:
         return None
@@ -331,11 +332,7 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 def _objection(words: list[str], at: int) -> str:
     """The reason why the number at this word is part of something larger; empty if the number stands alone."""
     before = words[at - 1] if at else ""
-    if (
-        before.lower() in ("of", "than", "most", "least")
-        and at > 1
-        and _RELATION.fullmatch(f"{words[at - 2]} {before}")
-    ):
+    if before.lower() in ("of", "than") and at > 1 and _RELATION.fullmatch(f"{words[at - 2]} {before}"):
         return "part of a compound expression"
     bullet = before in ("-", "*") and at > 1 and words[at - 2] == "\n"
     after = words[at + 1] if at + 1 < len(words) and words[at][-1] not in ".,;:!?" else ""

@@ -233,7 +233,7 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
             ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],
             "CartPole-v1 shows vectors.*: leave out --reward-model$",
         ),
-        (["vineppo", "--env", "CartPole-v1", "--steps", "1"], "^error: vineppo samples .*, such as ppo$"),
+        (["vineppo", "--env", "CartPole-v1", "--steps", "1"], "^error: vineppo starts .*, such as ppo$"),
         (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
         (["ppo", "--env", "CartPole-v1", "--hidden", "64", "0"], "--hidden must be at least 1, got 0"),
         (["q-learning", "--env", "CartPole-v1"], "shows vectors of 4 numbers: use an agent that .* dqn or ppo$"),

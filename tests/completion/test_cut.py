@@ -115,6 +115,6 @@ def test_the_cut_takes_linear_time(piece: str) -> None:
     assert time.process_time() - start < 15, "linear: a fraction of a second; what is quadratic takes minutes"
 
 
-def test_a_program_may_hold_the_marks_of_turns() -> None:
-    program = "```python\nprint('a<|im_end|>\\n<|user|>')\n```"
-    assert cut(f"{program}\n<|im_end|>\nA<|user|>B").text == program
+@pytest.mark.parametrize("text", ["```python\nprint('a<|im_end|>b')\n```", 'split("<|endoftext|>")', "a <eos> b"])
+def test_marks_of_ends_within_a_response_stay(text: str) -> None:
+    assert cut(text).text == text

@@ -220,13 +220,11 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("The answer is 5. The book says that the answer is 12.", "5"),
         ("\\boxed{5}\n\nNote: the given solution says \\boxed{12}, which is incorrect.", "5"),
         ("The answer is \\boxed{5} rather than \\boxed{12}.", "5"),
-        ("The answer is 5. When we ignore the kids, the answer is 12.", "5"),
         ("\\boxed{5}\n\nIf the kids had stayed at home, it would be \\boxed{12}.", "5"),
         ("If the kids are excluded, the answer is 5. If they are included, the answer is 12.", None),
         ("The answer is 5.<|endoftext|>Question: What is 7 + 5? The answer is 12.", "5"),
         ("The answer is 5! Great job working through this.", "5"),
         ("The answer we get is 5.", "5"),
-        ("So we get 5 as the final answer.", "5"),
         ("There is no doubt that the answer is 5.", "5"),
         ("The answer is 5.\n<|im_start|>user\nFind 3 + 4.\n<|im_start|>assistant\nThe answer is 7.", "5"),
         ("The answer is 5.</s>\n<|user|>Find it. The answer is 7.", "5"),
@@ -238,9 +236,24 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("\\boxed{5}\n\nWait, 5 + 7 = 12, not 5. So the sum is 12.", "12"),
         ("\\boxed{5}\n\nApologies for the confusion. The correct answer is 12.", "12"),
         ("The answer is 5. Wait, there are 7 rows.", "5"),
+        ("The answer to the first part is 5. When we add them, the answer is 12.", "12"),
+        ("#### 5\nExample: x\n#### 12", "12"),
+        ("The sub-answer is 5.\n\n### Problem 2\nWe add 7.\nThe final answer is 12.", "12"),
+        ("5 is the answer to the first part. Adding 7 gives \\boxed{12}.", "12"),
+        ("\\boxed{5}\nI made a mistake: 5 is not a perfect square, so there is none.", None),
+        ("The answer is 5. Actually no.", None),
+        ("The answer is 5. Wait, I think it is 12.", "12"),
+        ("The answer is 5. Hold on, we need to add 7. That gives 12.", "12"),
+        ("The answer is 5. Wait, that doesn't satisfy the equation.", None),
+        ("The answer is 5. Actually, we can check with digits. The sum is 12.", "5"),
+        ("\\boxed{5}\nLet's recap the steps: we add.", "5"),
+        ("\\boxed{5}\nNote: there is an error in the problem statement.", "5"),
+        ("\\boxed{5}\nApologies for the long solution.", "5"),
+        ("Bob says it is obvious that the answer is 12.", None),
+        ("I guessed that the answer is 5.", "5"),
+        ("<bos><start_of_turn>model\nThe answer is 5.", "5"),
+        ("I call.<|im_end|>\n<|im_start|>tool\n12<|im_end|>\n<|im_start|>assistant\n\\boxed{5}", "5"),
         ("The answer is 5. Wait, she ate 7, so it is 12.", "12"),
-        ("The answer is 5 (12 - 7).", "5"),
-        ("#### 5 (12 - 7)", "5"),
         ("The answer is 5.\n\n### Question\nWhat is 5 + 7? The answer is 12.", "5"),
         ("Question 1: x? The answer is 5.\n\nQuestion 2: What is 5 + 7? The answer is 12.", "12"),
         ("The answer is $5$. Similarly, for $n=7$, the answer is $12$.", "5"),
@@ -250,14 +263,18 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("One might think the answer is 12.", None),
         ("Estimate: the answer is 4.\nConclusion: the answer is 5.", "5"),
         ("Answer: 7 is incorrect", None),
-        ("So 42 is the answer.", "42"),
-        ("If 42 is the answer, 43 is not.", None),
     ],
 )
 def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: str, answer: str | None) -> None:
     for name in ("math", "numeric"):
         for value in ("12", "-12", "13", "5", "0.5", "7", "42"):
             assert (outcome(name, completion, value) == "correct") == (value == answer), (name, value)
+
+
+def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
+    for completion in ("Answer: 7 (3 + 4)", "#### 7 (3 + 4 = 7)", "<answer>7 (3 + 4)</answer>"):
+        assert [outcome("math", completion, value) for value in ("7", "49")] == ["correct", "incorrect"]
+    assert [outcome("math", "#### 6 (3 + 4)", value) for value in ("6", "42")] == ["incorrect", "correct"]
 
 
 @pytest.mark.parametrize(
@@ -340,6 +357,11 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
         ("B is the correct answer because A, C, and D are elsewhere.", "B"),
         ("Answer: B, as A is only true in England.", "B"),
         ("The answer is A. Wait, B is correct.", "B"),
+        ("The answer is A. Wait, it should be B because of gravity.", "B"),
+        ("B is correct in this scenario.", "B"),
+        ("B is the best treatment for this patient.", "B"),
+        ("A is incorrect while B is correct.", "B"),
+        ("The answer is option B, so options A and C are wrong.", "B"),
         ("The answer is B.\n\nOption A is partially correct, but it does not explain the whole effect.", "B"),
         ("The answer is B. Choice A seems correct at first, but it is in England.", "B"),
         ("The answer is B. Many people believe that A is correct, but that is a misconception.", "B"),

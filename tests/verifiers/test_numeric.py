@@ -298,6 +298,10 @@ def test_a_sign_in_words(completion: str, answer: str) -> None:
     "completion",
     [
         "The answer is 36 at x = 12.",
+        "The answer is $12 per hour × 3 hours = $36.",
+        "The answer is 24% of 150 = 36.",
+        "#### 12 of 24 and 24 = 36",
+        "The answer is 3 groups of 12 equals 36.",
         "The answer is 36, and there are 12 kids.",
         "The answer is 36; the number of kids is 12.",
         "The answer is 24 (adults) + 12 (kids) = 36.",
@@ -317,7 +321,6 @@ def test_the_number_with_which_a_statement_begins_or_the_result_of_its_calculati
     [
         "one less than 12",
         "a multiple of 12",
-        "at most 12",
         "half of 12",
         "The answer is 75% of 12",
         "It is 12 squared.",

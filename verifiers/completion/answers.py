@@ -27,13 +27,16 @@ _REFUSAL = re.compile(
 )
 
 _OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
-_QUESTION = re.compile(
-    r"[*# \t]{0,8}(?:(?:Question|Problem|Exercise|Example|Instruction|Human|User|Q)(?: [0-9]{1,3})?\*{0,2}:)"
+_CALCULATION_BEHIND = re.compile(
+    r"(?<=[0-9}$%])\s{1,3}\((?P<calculation>[0-9\s.,$%+*/×÷-]{3,100})(?:=[0-9\s.,$%]{1,20})?\)\Z"
 )
-_NEXT_QUESTION = re.compile(
-    rf"(?<=\S)\s*\n(?:{_QUESTION.pattern}|#{{2,4}} (?:Question|Problem|Exercise|Example|Instruction)\b)"
+_CONTINUED = re.compile(
+    r"(?<=\S)\s*(?:\n[*# \t]{0,8}(?:Question|Problem|Human|User|Instruction|Q)\*{0,2}:"
+    r"|\n#{2,4} (?:Question|Problem|Instruction):?[ \t]*\n"
+    r"|<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human)\|>"
+    r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
 )
-"""Matches the beginning of another question; models that are not instructed often go on with one."""
+"""Matches the end of a text or turn, or the beginning of another question, behind which some models go on."""
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -84,9 +87,8 @@ def find(
     """
     if may_have_code(response):
         response = without_deleted(unfenced(response))
-    next_question = None if _QUESTION.match(response) else _NEXT_QUESTION.search(response)
-    if next_question is not None:
-        found = _Search(response[: next_question.start()], kind, forms, asked).found()
+    if (continued := _CONTINUED.search(response)) is not None:
+        found = _Search(response[: continued.start()], kind, forms, asked).found()
         if found.value is not None and found.form in (*EXPLICIT, "phrase"):
             return found
     return _Search(response, kind, forms, asked).found()
@@ -154,10 +156,18 @@ class _Search(Generic[Value]):
         if mark.parts and not self._kind.is_list:
             return next((value for part in reversed(mark.parts) if (value := self._value(part)) is not None), None)
         for content in mark.contents:
+            if (value := self._explained(content, mark.form)) is not None:
+                return value
             value = self._inner(self._without_remark(content) if mark.form == "phrase" else content, mark.form)
             if value is not None:
                 return value
         return None
+
+    def _explained(self, content: str, form: Form) -> Value | None:
+        """The value before a calculation that yields it, as in `7 (3 + 4)`; None without such a calculation."""
+        match = _CALCULATION_BEHIND.search(content) if content.endswith(")") else None
+        value = self._inner(content[: match.start()], form) if match else None
+        return value if match and value is not None and self._same_as(match["calculation"], value) else None
 
     def _without_remark(self, content: str) -> str:
         """A statement without a final remark that begins with `or` and a number, as in `12, or 24 if order matters`."""

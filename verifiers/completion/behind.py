@@ -14,9 +14,11 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
+_LEADS = (
+    rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
+)
 _CORRECTION = re.compile(
-    rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b)"
+    rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b|\s+in\sthe\s(?:problem|question))"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -64,19 +66,19 @@ def value_alone(text: str) -> str:
     """The value that follows a correction alone, such as `-13` after `No wait,`, or that the last sentence states."""
     text = _AROUND_A_VALUE.sub("", text[-BEFORE:])
     *_, last = SENTENCE_END.split(text)
-    stated = _STATED.match(last.strip())
-    value = text if last == text and not stated else last.strip()[stated.end() :] if stated else ""
-    value = _AROUND_A_VALUE.sub("", value)
+    stated = _STATED.match(last)
+    value = last[stated.end() :] if stated else text if last == text else ""
+    value = _AROUND_A_VALUE.sub("", _REASON.split(value, maxsplit=1)[0])
     return value if len(value) <= _LONGEST_VALUE else ""
 
 
 _STATED = re.compile(
-    r"(?:.*[,;]\s)?(?:(?:so|then|thus|therefore|hence)\s)?\W*(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?(?:answer|total|result|value|sum|number))"
-    r"\s(?:(?:should|must|would|will)\sbe|is|equals)\s",
+    r"(?:.*[,;]\s)?\s*(?:(?:i|we)\s(?:think|believe|guess)\s(?:that\s)?)?(?:(?:so|then|thus|therefore|hence)\s\W*(?:the\s(?:total|result|sum|number)\s)?)?"
+    r"(?:(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?answer)\s)?"
+    r"(?:(?:should|must|would|will)\sbe|is|equals|gives|makes)\s",
     re.IGNORECASE,
 )
-
-
+_REASON = re.compile(r",?\s(?:because|since|as|so|in total)\b", re.IGNORECASE)
 _AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+|[\s.,:;!?*_]+\Z", re.IGNORECASE)
 """Punctuation and emphasis around a value; a sign or a decimal point of the value does not match."""
 

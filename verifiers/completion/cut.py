@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from verifiers.completion.code import Fence, code_spans, fences, is_within
+from verifiers.completion.code import Fence, fences
 from verifiers.completion.places import line_start, matches
 from verifiers.completion.words import CLOSINGS, OPENINGS, THOUGHTS, tags
 from verifiers.errors import InvalidArgumentError
@@ -27,12 +27,6 @@ _TURN = re.compile(
     re.IGNORECASE,
 )
 """Matches the end of a turn that is followed by somebody else's turn, which the policy made up."""
-_END_OF_TEXT = re.compile(
-    r"(?<=\S)\s*(?:<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human|system)\|>"
-    r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
-)
-"""Matches the end of a text or of a turn, or the beginning of the next turn: the response ends there, although a policy may go
-on."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
@@ -80,21 +74,12 @@ def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] 
     if is_open:
         return Response("", "a thought that is not closed", len(text))
     if not start:
-        return Response(_first_text(text))
+        return Response(text)
     if not text[start:].strip():
         return Response("", "nothing after the thought", len(text))
     # Some models put a special token in front of their response, too.
     start += leading.end() if (leading := _BEGINNINGS.match(text[start:])) else 0
-    return Response(_first_text(text[start:]), start=start)
-
-
-def _first_text(text: str) -> str:
-    """The part of a response before the first mark of an end or of a turn; programs may hold such marks."""
-    if "<" not in text or not _END_OF_TEXT.search(text):
-        return text
-    code = code_spans(text)
-    ends = (end.start() for end in _END_OF_TEXT.finditer(text) if not is_within(end.end() - 1, code))
-    return text[: next(ends, len(text))]
+    return Response(text[start:], start=start)
 
 
 def thought_names(thoughts: str | Sequence[str]) -> tuple[str, ...]:

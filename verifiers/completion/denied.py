@@ -18,7 +18,7 @@ _DENIED = re.compile(
     re.IGNORECASE,
 )
 _ATTRIBUTED = re.compile(
-    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result|[a-j]))+\W*(?:[0-9]\S*)?$",
+    rf"{words.ATTRIBUTIONS.pattern}(?:\s+(?:that|it|the|is|should|must|be|final|correct|right|answer|result|obvious|clear|likely|[a-j]))+\W*(?:[0-9]\S*)?$",
     re.IGNORECASE,
 )
 _NEGATED = re.compile(rf"\W*{words.NEGATIONS.pattern}", re.IGNORECASE)
@@ -32,12 +32,14 @@ _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern}|{_WHICH_IS_
 _SUPPOSED = re.compile(
     rf"\W*(?:(?:and|but|so|now|well|or|note that|also)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE
 )
-_HYPOTHESIS = re.compile(rf"{_SUPPOSED.pattern}|\W*(?:for|with|without|when|otherwise|similarly)\b", re.IGNORECASE)
+_HYPOTHESIS = re.compile(
+    rf"{_SUPPOSED.pattern}|\W*(?:for|with|without|when|otherwise|similarly|in\s(?:the|that)\scase)\b", re.IGNORECASE
+)
 _BEFORE = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS)
 _AROUND = words.Prefilter(words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
 _CONDITION = re.compile(
     r"\W*(?:(?:and|but|also|similarly|note that)\W+)?"
-    r"(?:(?:when|without|otherwise|in\s(?:the|that)\scase)\b|(?:for|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b))",
+    r"(?:for|when|with|at)\s+[a-z]\s*(?:[=<>]|\\[gl]eq?\b)",
     re.IGNORECASE,
 )
 _START = re.compile(r"[.!?:;\n]\s*")
@@ -86,6 +88,11 @@ def is_conditional_sentence(before: str) -> bool:
     )
 
 
+def is_hypothetical(sentence: str, clause: str) -> bool:
+    """Whether a clause says what would be under a condition that its sentence names first."""
+    return " would " in clause and _HYPOTHESIS.match(sentence) is not None
+
+
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
     line = text.rfind("\n", 0, mark.start) + 1
@@ -99,11 +106,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
         return True
     sentence = _STOP.split(before)[-1]
     clause = _JOINT.split(sentence)[-1]
-    return (
-        is_negated(before)
-        or is_doubted(clause, sentence)
-        or (" would " in clause and is_conditional_sentence(sentence))
-    )
+    return is_negated(before) or is_doubted(clause, sentence) or is_hypothetical(sentence, clause)
 
 
 def is_void_statement(plain: str) -> bool:
@@ -115,4 +118,6 @@ def is_void_statement(plain: str) -> bool:
         return is_asked(sentence)
     clauses = re.split(r",\s|\bthen\b", sentence)
     clause = next((part for part in reversed(clauses) if re.search("[0-9A-Z]", part)), sentence)
-    return is_doubted(clause, sentence) or bool(_NEGATED_WITHIN.search(sentence) or _VALUE_REJECTED.search(sentence))
+    return is_doubted(clause, sentence) or bool(
+        _NEGATED_WITHIN.search(sentence) or _VALUE_REJECTED.search(sentence, sentence.rfind(clause))
+    )

@@ -15,7 +15,6 @@ from verifiers.completion.code import code_spans, is_within, may_have_code
 from verifiers.completion.mark import BEFORE, EXPLICIT, MOST_MARKS, REACH, Form, Mark
 from verifiers.completion.marking import view_of
 from verifiers.completion.places import matches
-from verifiers.completion.statements import CALCULATION_BEHIND
 
 _BOX = re.compile(r"\\(?:boxed|fbox|framebox)(?![A-Za-z])\s*")
 _BRACE = re.compile(r"\\[\\{}]|[{}]")
@@ -161,7 +160,7 @@ def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
     view = view_of(content)
     plain = view.content(0, len(view.plain))
     first = plain.partition("\n")[0] if by_line else plain
-    return tuple(dict.fromkeys((CALCULATION_BEHIND.sub("", first), first, plain, content)))
+    return tuple(dict.fromkeys((first, plain, content)))
 
 
 def _fields(text: str) -> Iterator[Mark]:

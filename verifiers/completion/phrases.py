@@ -12,7 +12,14 @@ from itertools import islice
 
 from verifiers.completion import words
 from verifiers.completion.code import code_spans, is_within
-from verifiers.completion.denied import is_conditional_sentence, is_doubted, is_negated, is_rejected, is_void
+from verifiers.completion.denied import (
+    is_conditional_sentence,
+    is_doubted,
+    is_hypothetical,
+    is_negated,
+    is_rejected,
+    is_void,
+)
 from verifiers.completion.mark import BEFORE, MOST_MARKS, REACH, Mark
 from verifiers.completion.marking import View, view_of
 from verifiers.completion.statements import SENTENCE_END, contents_of, end_of_sentence, rest_of, statements_at
@@ -26,7 +33,7 @@ def continues_list(text: str, earlier: Mark, later: Mark) -> bool:
 ANSWERS = words.CueFinder(words.ANSWERS.pattern, words.ANSWERS)
 _RESULTS = words.CueFinder(words.RESULTS.pattern, words.RESULTS)
 _CLAIM = re.compile(
-    rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:that\s+)?(?:we|you|i)\s\w+)?"
+    rf"(?:[ \t]*\([^()\n]{{1,40}}\))?(?:\s+(?:that\s+)?(?:we|you|i)\s(?:get|obtain|find|seek|want|need))?"
     rf"(?:\s+(?:of|to|for|in|from|as)\s[^.\n:=]{{0,80}}?)??(?:\s*(?:{words.VERBS.pattern})"
     rf"(?:(?:\s*,)?\s*(?:{words.FILLERS.pattern})\b,?)*(?:\s*:)?|(?P<heading>[ \t]*(?=\n)))",
     re.IGNORECASE,
@@ -77,10 +84,10 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if claim is not None:
         after = claim.end()
     elif is_answer:
-        return _value_before(view, line, begin, at, after)
+        return None
     elif cue.groupdict().get("sentence"):
-        is_remark = " not " in cue[0] or (cue[0].endswith(_PRAISE) and _OF_SOMETHING.match(plain, after))
-        return None if is_remark else _sentence(view, line, begin, at)
+        is_remark = cue[0].endswith(_PRAISE) and _OF_SOMETHING.match(plain, after) is not None
+        return None if " not " in cue[0] else _sentence(view, line, begin, at, is_remark=is_remark)
     if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
@@ -106,27 +113,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     return Mark("phrase", begin, line + view.origin(last), contents, is_item, is_second, is_conditional, rest=rest)
 
 
-def _value_before(view: View, line: int, begin: int, at: int, after: int) -> Mark | None:
-    """The value before a cue, as in "So 42 is the answer."."""
-    match = _VALUE_BEFORE.search(view.plain, 0, at)
-    if match is None or not _END_OF_CLAUSE.match(view.plain, after):
-        return None
-    value = view.content(*match.span("value"))
-    if is_void(view.plain[: match.start("value")], value):
-        return None
-    return Mark("phrase", begin, line + view.origin(after), (value,))
-
-
-_VALUE_BEFORE = re.compile(
-    r"(?:\A|[.!?:;,\n]\s|\b(?:so|thus|hence|therefore|that|get|obtain|have|gives)\s)\s*(?P<value>[^\s,;:?]*[0-9][^\s,;:?]*(?:\s[A-Za-z%°]+)?)"
-    r"\s(?:(?:is|was)\s(?:indeed\s)?|as\s)(?:the|our|my)\s(?:final\s|correct\s|right\s)?\Z",
-    re.IGNORECASE,
-)
-_END_OF_CLAUSE = re.compile(r"\W*(?:\Z|\n)|[.!;]\s|,?\s(?:to|since|because|as)\b", re.IGNORECASE)
-
-
-def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
-    """The sentence around a cue, as a mark whose content is all of it."""
+def _sentence(view: View, line: int, begin: int, at: int, *, is_remark: bool) -> Mark | None:
+    """The sentence around a cue, as a mark whose content is all of it; a remark on an option counts only without an answer."""
     plain, formulas = view.plain, view.formulas()
     first = max(
         (end.end() for end in SENTENCE_END.finditer(plain, 0, at) if len(plain[: end.start()].split(". ")[-1]) > 2),
@@ -136,6 +124,8 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
     sentence = plain[first:last].strip()
     if sentence.endswith("?") or is_doubted(sentence, plain[first:at]) or _HALF_TRUE.search(sentence):
         return None
+    if is_hypothetical(sentence, sentence):
+        return None
     is_second = _SECOND_BEFORE.search(plain[first:at]) is not None or _TOO.search(sentence) is not None
     return Mark(
         "phrase",
@@ -143,7 +133,7 @@ def _sentence(view: View, line: int, begin: int, at: int) -> Mark | None:
         line + view.origin(last),
         (sentence,),
         is_second=is_second,
-        is_conditional=is_conditional_sentence(sentence),
+        is_conditional=is_remark or is_conditional_sentence(sentence),
     )
 
 
@@ -166,7 +156,7 @@ _OF_SOMETHING = re.compile(
 )
 """Matches after "is correct" in "is correct only if" and "is the correct definition"."""
 _HALF_TRUE = re.compile(
-    r"\b(?:partially|partly|at first|almost|nearly)\b|\b(?:correct|right|best)\b[^.]*,\s+(?:but|yet|although)\b",
+    r"\b(?:partially|partly|almost|nearly)\s(?:correct|right)\b|\b(?:correct|right)\sat\sfirst\b|\b(?:correct|right|best)\b[^.]*,\s+(?:but|yet|although)\b",
     re.IGNORECASE,
 )
 _TOO = re.compile(r"\b(?:too|as well)\W*\Z", re.IGNORECASE)

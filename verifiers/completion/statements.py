@@ -28,15 +28,13 @@ _REMARK = re.compile(
     re.IGNORECASE,
 )
 """Matches a comma or semicolon before three or more words that end a statement; after a number, these words are a remark."""
-CALCULATION_BEHIND = re.compile(r"(?<=[0-9}$%])\s{1,3}\((?=[^()]*[0-9$]\s*[-+*/×÷=])[0-9\s.,$%+*/×÷=-]{3,100}\)[\s.]*$")
-"""Matches numbers and signs in brackets after a value, as in `7 (3 + 4)`."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
-    rf"|(?<=[a-z]{{3}})\s{{1,3}}\([-+]?[0-9][0-9.,]*\)\s*$|{CALCULATION_BEHIND.pattern}"
+    r"|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
-_PROSE = re.compile(r"\W*[A-Za-z]{2,}\s+[A-Za-z]")
-"""Matches a statement that does not begin with a value; in such a statement, "so" announces a value."""
+_PREMISE = re.compile(r"\W*[A-Za-z]{2,}\s[^,;.]*\b(?:is|are|was|were|has|have|costs?)\b[^,;.]*[0-9]", re.IGNORECASE)
+"""Matches a sentence about a number; "so" behind it announces a value."""
 _SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
@@ -134,7 +132,7 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
             for match in _EXPLANATION.finditer(view.plain, first, last)
             if match.start() > first
             and not any(start < match.start() < stop for start, stop in formulas)
-            and not (_CONCLUSION.match(match[0]) and _PROSE.match(view.plain, first))
+            and not (_CONCLUSION.match(match[0]) and _PREMISE.match(view.plain, first))
         ),
         last,
     )

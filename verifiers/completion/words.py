@@ -162,7 +162,7 @@ KEYS = ("answer", "final_answer", "final answer", "finalAnswer", "correct_answer
 
 ANSWERS = Cues(
     "What follows a verb behind one of these words is the answer.",
-    "answers?; ans; (correct|right|best) (choice|option); (my|best|final) guess",
+    "answers?; (correct|right|best) (choice|option); (my|best|final) guess",
     "The answer is 42.",
 )
 RESULTS = Cues(
@@ -217,9 +217,9 @@ DENIALS = Cues(
 )
 ATTRIBUTIONS = Cues(
     "Directly before a mark: somebody else gives that answer.",
-    "(insists|claims|says|said|thinks|thought|believes|believed|argues|argued|guessed|insisted|claimed); "
-    "(they|some|many|most|others|people|students|friends|classmates) (also )?"
-    "(insist|claim|say|think|believe|argue|guess|choose|pick); "
+    "(insists|claims|says|said|thinks|believes|argues); "
+    "(they|some|many|most|others|people|students|friends|classmates) (also |often |still |wrongly |incorrectly |mistakenly )?"
+    "(insist|claim|say|think|believe|argue|guess|expect|choose|pick); "
     "(one|you|some|people|students) (may|might|could|would) (think|guess|expect|believe|say|argue)",
     "My friend thinks the answer is 42.",
 )
@@ -258,31 +258,33 @@ HESITATIONS = Cues(
 )
 RETRACTIONS = Cues(
     "At the start of a sentence: the answer before it is taken back.",
-    r"correction; corrected; apologies; upon (re[\w-]+|closer|further); my (mistake|bad); edit:; "
+    "correction; corrected; (my )?apologies for (the|my|any) (confusion|mistake|error|oversight); my (mistake|bad); edit:; "
+    r"upon (re-?(examin|check|think|consider|read|evaluat|count|calculat|vis|view)\w*|closer|further|reflection); "
     "oops; nope; scratch that; strike that; never mind; make that; or rather; i meant?; just kidding; "
     "no, (i|that|this|it|wait|sorry|the answer|actually); "
     r"(please )?(ignore|disregard) (the|that|this|my|what); i (now |have to |must )?(retract|take (that|this|it) back); "
-    r"let (me|us) (re[\w-]+|correct|fix|try again|start over); let's (re[\w-]+|correct|fix|try again|start over); "
+    r"(let me|let us|let's) (correct|fix|try again|start over|redo|re-?do|rework|retry|revise|"
+    r"re-?(calculat|comput|consider|evaluat|examin|check|think|count|read|analy[sz])\w*); "
     r"(i|we) (just )?(see|realized?|noticed?|think|believe) (that )?(i|we) ((have )?(made|forgot|missed|misread|overlooked|"
     r"miscalculated)|was wrong); (i|we) (just )?((have )?(made|found|see) (a|an|my|the) (\w+ )?(mistake|error)|forgot|missed|"
     "misread|overlooked|miscalculated); there (is|was|must be|seems to be) (a|an|some) (mistake|error); "
     r"(that|this|it)( answer| result| value)? (is|was|'s|seems|looks|must be) (wrong|incorrect|mistaken|not right|"
     "not correct); (that|this|it)( answer| result| value)? (isn't|can't be|cannot be|doesn't seem|does not seem|doesn't look) "
-    "(right|correct); "
-    "(that|this|it|which) (doesn't|does not) work",
+    "(right|correct)",
     "The answer is 12. That is wrong. The answer is 42.",
 )
 TROUBLES = Cues(
     "In the sentence of a hesitation: the answer before it is taken back.",
     "wrong; incorrect; mistake; error; extraneous; invalid; impossible; contradict(s|ion)?; not (right|correct|possible); "
-    "(doesn't|does not|don't|do not|can't|cannot) (work|be)",
+    "(doesn't|does not|don't|do not|can't|cannot) (work|be|satisfy|hold|fit|match); "
+    "too (small|large|big|high|low|many|few|much); no.",
     "The answer is 12. Wait, x = 12 does not work.",
 )
 CONFIRMATIONS = Cues(
     "Behind a hesitation or a retraction: nothing is taken back after all.",
     r"(that|this|it|which|answer) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
     ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
-    "expected; perfect; great; ✓; ✔; ✅",
+    "expected; ✓; ✔; ✅",
     "The answer is 42. Wait, let me check: 6 * 7 = 42. Yes.",
 )
 ALTERNATIVES = Cues(
