@@ -54,9 +54,9 @@ def _read_reference(reference: object) -> CountdownReference:
     """A `CountdownReference`, returned unchanged or made from a mapping with its fields."""
     if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
         numbers = reference["numbers"]
-        return CountdownReference(
-            tuple(numbers) if isinstance(numbers, list | tuple) else (numbers,), reference["target"]
-        )
+        if not isinstance(numbers, list | tuple):
+            raise InvalidArgumentError(f"expected a list of whole numbers of at least 0, got {numbers!r}")
+        return CountdownReference(tuple(numbers), reference["target"])
     if not isinstance(reference, CountdownReference):
         raise InvalidArgumentError(
             "the countdown verifier needs a CountdownReference(numbers, target) as its reference, or a mapping with 'numbers' "

@@ -63,7 +63,7 @@ def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
     for rank, failure in failures.items():
         if (
             failure.exitcode < 0 and -failure.exitcode != signal.SIGTERM
-        ):  # the launcher sends these signals to the other processes
+        ):  # which the launcher sends to the other processes
             hint = ", perhaps for lack of memory" if -failure.exitcode == signal.SIGKILL else ""
             raise RankError(f"rank {rank} (process {failure.pid}) was killed by {failure.signal_name()}{hint}")
     return next((failure.exitcode for failure in failures.values() if failure.exitcode > 0), 1)

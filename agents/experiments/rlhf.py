@@ -144,7 +144,7 @@ def run_rlhf(
     start = folder / "start"
     warm_start(config, start, policy, streams)
     pairs = sample_pairs(task, config, start, folder / "pairs.jsonl")
-    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}")
+    console.print(f"{pairs} pairs in {folder / 'pairs.jsonl'}", markup=False)
     reports = [
         fit_reward_model(folder / "pairs.jsonl", start, folder / f"reward-model-{1 + member}", config, member)
         for member in range(config.members)

@@ -92,7 +92,11 @@ class Algorithm(abc.ABC):
         """Raise if the agent can't learn in an environment; called before training begins."""
 
     def require_env(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Raise if the agent can't learn in an environment with its settings."""
+        """Check that the agent can learn in an environment with its settings.
+
+        Raises:
+            InvalidArgumentError: If it can't.
+        """
         self.check_env(env)
         require_indices(self.config.problem_sampler, env)
         if self.config.carried_groups and not isinstance(env.unwrapped, rlvr_envs.TokenVectorEnv):

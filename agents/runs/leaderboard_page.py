@@ -1,4 +1,4 @@
-"""A leaderboard as one file of HTML, without scripts and without resources from elsewhere.
+"""A leaderboard as one file of HTML, without scripts and without resources from elsewhere, and the ranks that it shows.
 
 All names, prompts and completions are shown as text: nothing in them acts as mark-up.
 """

@@ -201,7 +201,7 @@ class BlackjackHandEnv(TaskEnv):
 
 
 class BlackjackHandStateEnv(StateEnv):
-    """`rlvr/BlackjackHand-v0` with numbers instead of tokens: each state is a player's hand with a dealer's card.
+    """`rlvr/BlackjackHand-v0` with numbers instead of tokens: a state is a hand with a dealer's card, or an end.
 
     Spaces, information and version history are those of `rlvr_envs.StateEnv`.
 

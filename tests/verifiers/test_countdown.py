@@ -143,7 +143,12 @@ def test_reference_may_be_a_mapping():
     judge = CountdownVerifier()
     assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 22})).outcome is Outcome.CORRECT
     assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 23})).outcome is Outcome.INCORRECT
-    for wrong in ({"numbers": [3]}, {"numbers": "357", "target": 22}, {"numbers": [3], "target": "22"}):
+    for wrong in (
+        {"numbers": [3]},
+        {"numbers": 3, "target": 3},
+        {"numbers": "357", "target": 22},
+        {"numbers": [3], "target": "22"},
+    ):
         with pytest.raises(UnreadableReferenceError, match="problem 'p': "):
             judge("3*5+7", Problem("p", "", wrong))
 

@@ -1,4 +1,4 @@
-"""The machine that computes a run's numbers: kernels, and thus the last digits, differ between processors."""
+"""The machine and the package versions that compute a run's numbers: the last digits differ between kernels."""
 
 from __future__ import annotations
 
