@@ -18,16 +18,17 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from agents.types import Trajectory
 from verifiers import InvalidArgumentError, Outcome
-from verifiers.audit import ReportRow, read_card
 
-_SHARES = np.linspace(
-    0, 1, 21, dtype=np.longdouble
-)  # a double underflows to 0 for groups of more than a thousand answers
+if TYPE_CHECKING:
+    from verifiers.audit import ReportRow
+
+_SHARES = np.linspace(0, 1, 21, dtype=np.longdouble)  # groups of over a thousand answers underflow to 0 in a double
 _ROUNDS = 50
 Groups = Sequence[tuple[int, int]]
 """For each group, the number of accepted answers and the number of all answers."""
@@ -60,6 +61,8 @@ class RewardNoise:
         Raises:
             InvalidArgumentError: If the file has no error rates.
         """
+        from verifiers.audit import read_card  # takes long to load, and few runs need it
+
         return cls(*read_card(card))
 
     def metrics(self, trajectories: Sequence[Trajectory]) -> dict[str, float]:

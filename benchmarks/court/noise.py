@@ -115,16 +115,18 @@ def line(estimator: Estimator, world: str) -> list[str]:
 
 
 def corrected_line(estimator: Estimator, world: str, rates: tuple[float, float]) -> list[str]:
-    """The same without and with the affine correction, and how much the correction changes the direction."""
+    """The same with the verdict as the reward, and with the backward and the forward correction of it."""
     noiseless, (rho0, rho1) = case_of(world), rates
     clean = expected(estimator, NoisyTables(noiseless, independent(noiseless, 0.0, 0.0)))
-    affine = [(verdict - rho0) / (1 - rho0 - rho1) for verdict in (0.0, 1.0)]
-    noisy, corrected = (
+    backward = [(verdict - rho0) / (1 - rho0 - rho1) for verdict in (0.0, 1.0)]
+    forward = [rho1 - 1, rho1]
+    gradients = [
         expected(estimator, NoisyTables(noiseless, independent(noiseless, *rates), rewards))
-        for rewards in ((0.0, 1.0), affine)
-    )
-    change = float((corrected / corrected.norm() - noisy / noisy.norm()).norm())
-    return [estimator.name, *(f"{compared(one, clean)[0]:.3f}" for one in (noisy, corrected)), f"{change:.0e}"]
+        for rewards in ((0.0, 1.0), backward, forward)
+    ]
+    noisy, *corrected = (gradient / gradient.norm() for gradient in gradients)
+    change = max(float((direction - noisy).norm()) for direction in corrected)
+    return [estimator.name, *(f"{compared(one, clean)[0]:.3f}" for one in gradients), f"{change:.0e}"]
 
 
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
@@ -137,9 +139,9 @@ def main() -> None:
     heads = ["algorithm", *rates, f"{100 * SYSTEMATIC:.0f} %, one answer"]
     made = {world: table(heads, [line(estimator, world) for estimator in ESTIMATORS]) for world in WORLDS}
     of_correction = [
-        corrected_line(estimator, "easier", (0.1, 0.2)) for estimator in ESTIMATORS if "maxrl" not in estimator.name
+        corrected_line(estimator, "easier", (0.1, 0.2)) for estimator in ESTIMATORS if estimator.name not in ("`maxrl`", "`rft`")
     ]
-    made["correction"] = table(["algorithm", "without", "with", "change of direction"], of_correction)
+    made["correction"] = table(["algorithm", "verdict", "backward", "forward", "change of direction"], of_correction)
     text = PAGE.read_text(encoding="utf-8")
     for name, tables in made.items():
         print(name, tables, sep="\n", flush=True)
