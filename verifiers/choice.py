@@ -125,7 +125,7 @@ _PART_OF_WORDS = re.compile(
 )
 
 _CUES = words.CueFinder(
-    "(?<!people )(?<!students )(?<!others )(?<!they )(?<!may )(?<!might )"
+    "(?<!people )(?<!students )(?<!others )(?<!they )(?<!may )(?<!might )(?<!who )"
     f"{words.CHOOSING.pattern}|(?P<sentence>{words.CONFIRMING.pattern})",
     words.CHOOSING,
     words.CONFIRMING,

@@ -263,6 +263,19 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("One might think the answer is 12.", None),
         ("Estimate: the answer is 4.\nConclusion: the answer is 5.", "5"),
         ("Answer: 7 is incorrect", None),
+        ("If Ann buys the pass, she would save \\boxed{5} dollars.", "5"),
+        ("With a coupon she would pay \\boxed{12}. The answer is 5.", "5"),
+        ("If $n$ is odd, it would be \\boxed{5}. If $n$ is even, it would be \\boxed{12}.", None),
+        ("The answer is 5. Sorry, 12.\n\nLet me know if you have questions.", "12"),
+        ("The answer is 5. Oops, I mean 12.", "12"),
+        ("The answer is 5. Wait, no, it's 12.", "12"),
+        ("The answer is 5. Sorry, 12. That is correct.", "12"),
+        ("The answer is 5.\n\nLet me recheck:\n\n1. Ann has 12 - 7 = 5 eggs.\n", "5"),
+        ("The answer is 5.\n\nMy apologies for the confusion. The total is 5, not 12.", "5"),
+        ("The answer is 5. I made a mistake. It is not 5.", None),
+        ("The answer is 5. There is an error in the given options.", "5"),
+        ("\\boxed{5}\n\nAlternatively, one can count all of them.", "5"),
+        ("The answer is 5.\n\n1. Add.\n2. Done.", "5"),
     ],
 )
 def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: str, answer: str | None) -> None:
@@ -272,7 +285,12 @@ def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: 
 
 
 def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
-    for completion in ("Answer: 7 (3 + 4)", "#### 7 (3 + 4 = 7)", "<answer>7 (3 + 4)</answer>"):
+    for completion in (
+        "Answer: 7 (3 + 4)",
+        "#### 7 (3 + 4 = 7)",
+        "<answer>7 (3 + 4)</answer>",
+        r"Answer: 7 eggs (7 \times 1 = 7)",
+    ):
         assert [outcome("math", completion, value) for value in ("7", "49")] == ["correct", "incorrect"]
     assert [outcome("math", "#### 6 (3 + 4)", value) for value in ("6", "42")] == ["incorrect", "correct"]
 
@@ -294,6 +312,17 @@ def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
 )
 def test_words_that_belong_to_the_value_are_no_remark(completion: str, reference: str) -> None:
     assert outcome("math", completion, reference) != "correct"
+
+
+@pytest.mark.parametrize(
+    "completion",
+    ["So 30 - 18 = 12 are not in the club.", "Of 50 answers, 12 were wrong.", "That leaves 6 + 6, so 12 is our answer"],
+)
+def test_the_last_number_in_a_sentence_about_that_many_things(completion: str) -> None:
+    assert outcome("numeric", completion, "12") == "correct"
+    assert outcome("numeric", "We get 12. The final answer", "12") == "correct"
+    assert outcome("numeric", "We get 12.\n\nThe final answer", "12") == "no_answer"
+    assert outcome("numeric", "So we get 12, but 12 is wrong.", "12") == "no_answer"
 
 
 def test_what_declines_behind_the_last_number_counts() -> None:
@@ -371,6 +400,7 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
         ("The answer is B. Answer choice A is wrong.", "B"),
         ("So the answer is (B), not (A), (C) or (D).", "B"),
         ("The answer is B. A, C and D are not in Italy.", "B"),
+        ("The answer is B. A reader who chose A would be mistaken.", "B"),
     ],
 )
 def test_the_letter_that_a_completion_states(completion: str, letter: str) -> None:

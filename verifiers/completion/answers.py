@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
+from itertools import chain
 from typing import ClassVar, Generic, NamedTuple, TypeVar
 
 from verifiers.completion import words
-from verifiers.completion.behind import alternative_after, correction_after, last_result, next_line, value_alone
+from verifiers.completion.behind import (
+    alternative_after,
+    correction_after,
+    last_number,
+    last_result,
+    next_line,
+    value_alone,
+)
 from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
-from verifiers.completion.denied import is_void_here
+from verifiers.completion.denied import is_hypothetical_here, is_void_here
 from verifiers.completion.explicit import explicit_marks
 from verifiers.completion.mark import EXPLICIT, Form, Mark
 from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
@@ -28,7 +36,7 @@ _REFUSAL = re.compile(
 
 _OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
 _CALCULATION_BEHIND = re.compile(
-    r"(?<=[0-9}$%])\s{1,3}\((?P<calculation>[0-9\s.,$%+*/×÷-]{3,100})(?:=[0-9\s.,$%]{1,20})?\)\Z"
+    r"(?<=[\w}$%])\s{1,3}\((?P<calculation>(?:[0-9\s.,$%+*/×÷−-]|\\(?:times|cdot|div)){3,100})(?:=[0-9\s.,$%]{1,20})?\)\Z"
 )
 _CONTINUED = re.compile(
     r"(?<=\S)\s*(?:\n[*# \t]{0,8}(?:Question|Problem|Human|User|Instruction|Q)\*{0,2}:"
@@ -122,8 +130,8 @@ class _Search(Generic[Value]):
         return self._unmarked()
 
     def _depends(self, value: Value) -> bool:
-        """Whether another conditional phrase states another answer."""
-        others = (self._value(mark) for mark in self._phrases() if mark.is_conditional)
+        """Whether another conditional mark states another answer."""
+        others = (self._value(mark) for mark in (*self._stated(), *self._phrases()) if mark.is_conditional)
         return any(other is not None and not self._kind.same(other, value) for other in others)
 
     def _other_part(self, mark: Mark, value: Value) -> Value | None:
@@ -133,24 +141,27 @@ class _Search(Generic[Value]):
 
     def _candidates(self) -> Iterator[Mark]:
         """The marks of ranks 0 to 2, the best rank first; within a rank, the last mark first."""
+        conditional = []
+        for mark in chain(self._stated(), self._phrases()):
+            if mark.is_conditional:
+                conditional.append(mark)
+            elif not mark.is_second:
+                yield mark
+        yield from conditional
+        if "phrase" in self._forms:
+            yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
+
+    def _stated(self) -> Iterator[Mark]:
+        """The marks of ranks 0 and 1 that are not void, the best rank first; within a rank, the last mark first."""
         explicit = self._explicit[::-1]
         if self._asked:
             explicit.sort(key=lambda mark: mark.form != self._asked)
         for mark in explicit:
             if not is_void_here(self._text, mark):
-                yield mark
-        if "phrase" in self._forms:
-            conditional = []
-            for mark in self._phrases():
-                if mark.is_conditional:
-                    conditional.append(mark)
-                elif not mark.is_second:
-                    yield mark
-            yield from conditional
-            yield from (mark for mark in phrases(self._text, results=True) if not mark.is_second)
+                yield mark._replace(is_conditional=is_hypothetical_here(self._text, mark))
 
     def _phrases(self, start: int = 0) -> Iterator[Mark]:
-        return phrases(self._text, start, more=self._kind.cues)
+        return phrases(self._text, start, more=self._kind.cues) if "phrase" in self._forms else iter(())
 
     def _value(self, mark: Mark) -> Value | None:
         if mark.parts and not self._kind.is_list:
@@ -210,8 +221,8 @@ class _Search(Generic[Value]):
             corrected = self._different((alone,), value)
             if corrected is not None:
                 return Found(corrected, mark.form)
-            is_other_result = self._different((result,), value) is not None
-            if not self._same_as(alone or result, value) and (correction.retracts or is_other_result):
+            stands = any(self._same_as(text, value) for text in (alone, result, last_number(correction.text)))
+            if not stands and (correction.retracts or self._different((result,), value) is not None):
                 return Found(None, "an answer that is taken back")
         offered = [alternative_after(self._text, mark)]
         if mark.form == "phrase":
@@ -234,10 +245,9 @@ class _Search(Generic[Value]):
         """The marks of rank 1 or 2 that follow a mark and have a worse rank, in order."""
         later = []
         if mark.form == self._asked:
-            later = [one for one in self._explicit if one.start >= mark.end and not is_void_here(self._text, one)]
-        if "phrase" in self._forms:
-            behind = self._phrases(mark.end)
-            later += [one for one in behind if one.is_second or (mark.form != "phrase" and not one.is_conditional)]
+            later = [one for one in self._stated() if one.start >= mark.end and not one.is_conditional]
+        behind = self._phrases(mark.end)
+        later += [one for one in behind if one.is_second or (mark.form != "phrase" and not one.is_conditional)]
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:

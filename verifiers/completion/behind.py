@@ -14,11 +14,9 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = (
-    rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
-)
+_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|oops|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
 _CORRECTION = re.compile(
-    rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b|\s+in\sthe\s(?:problem|question))"
+    rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b|\s+in\sthe\s(?:\w+\s)?(?:problem|question|options|choices))"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
     re.IGNORECASE | re.MULTILINE,
 )
@@ -53,7 +51,7 @@ def correction_after(text: str, rest: str = "") -> Correction | None:
         for cue in _CORRECTION.finditer(whole)
         if cue["retraction"] or cue.end() > len(rest) or cue["cue"].lower() != "actually"
     ]
-    if not cues or _CONFIRMED.search(whole, cues[0].end()):
+    if not cues or (_CONFIRMED.search(whole, cues[0].end()) and not _BARE.match(whole, cues[-1].end())):
         return None
     retracts = any(cue["retraction"] or _TROUBLE.match(whole, cue.end()) for cue in cues)
     return Correction(whole[cues[-1].end() :], retracts)
@@ -64,6 +62,8 @@ _TROUBLE = re.compile(rf"[^.!?\n]{{0,120}}?{words.TROUBLES.pattern}", re.IGNOREC
 
 def value_alone(text: str) -> str:
     """The value that follows a correction alone, such as `-13` after `No wait,`, or that the last sentence states."""
+    if bare := _BARE.match(text):
+        return bare["value"]
     text = _AROUND_A_VALUE.sub("", text[-BEFORE:])
     *_, last = SENTENCE_END.split(text)
     stated = _STATED.match(last)
@@ -72,15 +72,38 @@ def value_alone(text: str) -> str:
     return value if len(value) <= _LONGEST_VALUE else ""
 
 
+_BARE = re.compile(
+    r"(?:[ \t,*_$—–…]|\.(?![0-9])){0,10}(?P<colon>:[ \t*_$]{0,10})?(?:(?:no|it|is|['’]s)\b[ \t,*_$]{0,10})*"
+    r"(?P<value>-?\.?[0-9][0-9.,/]{0,20}(?<=[0-9])%?|[A-J]\b)[*_$)]*"
+    r"(?(colon)[.!]?[ \t]*(?:\n|\Z)|(?:[.!](?:\s|\Z)|[ \t]*(?:\n|\Z)))",
+    re.IGNORECASE,
+)
+"""Matches a number or a letter that is a sentence of its own; behind a colon, a line of its own."""
 _STATED = re.compile(
     r"(?:.*[,;]\s)?\s*(?:(?:i|we)\s(?:think|believe|guess)\s(?:that\s)?)?(?:(?:so|then|thus|therefore|hence)\s\W*(?:the\s(?:total|result|sum|number)\s)?)?"
     r"(?:(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?answer)\s)?"
-    r"(?:(?:should|must|would|will)\sbe|is|equals|gives|makes)\s",
+    r"(?:(?:should|must|would|will)\sbe|is|it['’]s|equals|gives|makes)\s",
     re.IGNORECASE,
 )
 _REASON = re.compile(r",?\s(?:because|since|as|so|in total)\b", re.IGNORECASE)
 _AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+|[\s.,:;!?*_]+\Z", re.IGNORECASE)
 """Punctuation and emphasis around a value; a sign or a decimal point of the value does not match."""
+
+
+def last_number(text: str) -> str:
+    """The number that the last sentence of a text gives, as in `So it is 42 cm.`; an empty text if it gives or denies none."""
+    last = SENTENCE_END.split(text[-BEFORE:].rstrip(" \n.!*_$)]\\"))[-1]
+    last = _OTHER_THAN.split(last, maxsplit=1)[0]
+    number = None if _DENIES.search(last) else _GIVEN.fullmatch(last)
+    return number["value"] if number else ""
+
+
+_OTHER_THAN = re.compile(r",?\s+(?:not|rather than|instead of)\s(?=\W*[0-9])", re.IGNORECASE)
+_DENIES = re.compile(rf"\b(?:no|not|never)\b|n['’]t\b|{words.TROUBLES.pattern}", re.IGNORECASE)
+_GIVEN = re.compile(
+    r".*(?:=|\b(?:is|are|be|was|equals|has|have|gets?)\b|\A)[\s$*\\(]*(?P<value>-?\.?[0-9][0-9.,/]*(?<=[0-9]))(?![^\s$*)\\%])[^0-9]*",
+    re.IGNORECASE | re.DOTALL,
+)
 
 
 def last_result(text: str) -> str:
@@ -122,7 +145,7 @@ def _units(text: str) -> set[str]:
     return {word.lower() for word in _UNIT.findall(view_of(text).plain)}
 
 
-_VALUE_ALONE = re.compile(r"\A[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
+_VALUE_ALONE = re.compile(r"\A(?!\W*[0-9]{1,2}[.)]\s+\W*[A-Za-z])[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 
 def next_line(text: str, mark: Mark) -> str:

@@ -27,7 +27,10 @@ _NEGATED_WITHIN = re.compile(rf"\b(?:is|are|was|equals)\s*{words.NEGATIONS.patte
 _WHICH_IS_WRONG = (
     r",?\s+which\s+(?:is|was|seems|looks|must\sbe)\s(?:\w+\s)?(?:wrong|incorrect|false|impossible|extraneous|invalid)\b"
 )
-_VALUE_REJECTED = re.compile(rf"\W*[0-9][^\s,]*(?:\s(?:{words.REJECTIONS.pattern})|{_WHICH_IS_WRONG})", re.IGNORECASE)
+_VALUE_REJECTED = re.compile(
+    rf"\W*[0-9][^\s,]*(?:\s(?!are|were)(?:{words.REJECTIONS.pattern})|{_WHICH_IS_WRONG})", re.IGNORECASE
+)
+"""Matches a rejected value. A verb in the plural speaks of that many things: `40 are not in the club`."""
 _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern}|{_WHICH_IS_WRONG})", re.IGNORECASE)
 _SUPPOSED = re.compile(
     rf"\W*(?:(?:and|but|so|now|well|or|note that|also)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE
@@ -95,8 +98,7 @@ def is_hypothetical(sentence: str, clause: str) -> bool:
 
 def is_void_here(text: str, mark: Mark) -> bool:
     """Whether a mark of rank 1 is denied, asked or supposed by the sentence around it."""
-    line = text.rfind("\n", 0, mark.start) + 1
-    before = text[max(line, mark.start - BEFORE) : mark.start]
+    before = _line_before(text, mark)
     after = text[mark.end : mark.end + BEFORE].partition("\n")[0]
     if "?" not in after and not _AROUND.may_match(f"{before} {after}"):
         return False
@@ -105,8 +107,22 @@ def is_void_here(text: str, mark: Mark) -> bool:
     if is_asked(after if end is None else after[: end.start()]) or is_rejected(after):
         return True
     sentence = _STOP.split(before)[-1]
-    clause = _JOINT.split(sentence)[-1]
-    return is_negated(before) or is_doubted(clause, sentence) or is_hypothetical(sentence, clause)
+    return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)
+
+
+def is_hypothetical_here(text: str, mark: Mark) -> bool:
+    """Whether the sentence around a mark of rank 1 says what would be under a condition that the sentence names first."""
+    before = _line_before(text, mark)
+    if " would " not in before:
+        return False
+    sentence = _STOP.split(before)[-1]
+    return is_hypothetical(sentence, _JOINT.split(sentence)[-1])
+
+
+def _line_before(text: str, mark: Mark) -> str:
+    """The part of a mark's line before the mark."""
+    line = text.rfind("\n", 0, mark.start) + 1
+    return text[max(line, mark.start - BEFORE) : mark.start]
 
 
 def is_void_statement(plain: str) -> bool:

@@ -39,9 +39,10 @@ def last_value(text: str) -> Mark | None:
 
 
 _ANNOUNCED = re.compile(
-    rf"\b(?:{words.ANSWERS.pattern}|{words.RESULTS.pattern})(?:\s+(?:of|to|for|in)\s[^.\n:=]{{0,80}})?(?:\s*{words.VERBS.pattern})?\s*:?\s*\Z",
+    rf"\b(?:{words.ANSWERS.pattern}|{words.RESULTS.pattern})(?:\s+(?:of|to|for|in)\s[^.\n:=]{{0,80}})?(?P<verb>\s*{words.VERBS.pattern})?\s*:?\s*\Z",
     re.IGNORECASE,
 )
+_DIGIT = re.compile("[0-9]")
 _ALONE = re.compile(rf"\n[ \t]*+[*_#>]{{0,6}}+[ \t]*+{words.EXPLAINED.pattern}", re.IGNORECASE)
 
 
@@ -60,7 +61,9 @@ def whole(text: str) -> Mark | None:
 def end_of(text: str) -> Mark | None:
     """The last lines of a response, which may hold an unmarked answer; None if the response ends by announcing an answer."""
     text = text.rstrip()
-    if _ANNOUNCED.search(view_of(text[-BEFORE:]).plain):
-        return None
+    plain = view_of(text[-BEFORE:]).plain
+    announced = _ANNOUNCED.search(plain)
+    if announced and (announced["verb"] or not _DIGIT.search(plain, plain.rfind("\n", 0, announced.start()) + 1)):
+        return None  # a line such as "so 17 is our answer" announces nothing
     start = max(text.rfind("\n", 0, max(len(text) - _LONGEST_WHOLE, 0)) + 1, len(text) - 2 * _LONGEST_WHOLE, 0)
     return Mark("number", start, len(text), (text[start:],))

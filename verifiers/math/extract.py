@@ -136,11 +136,8 @@ class _Mathematics(Kind[str]):
 
     def comparable(self, first: str, second: str) -> bool:
         """Whether the second answer is more than words about a value."""
-        return not _is_words(second) or re.search(r"[0-9\\=]", first) is None
-
-
-def _is_words(answer: str) -> bool:
-    return isinstance(tree_or_none(answer), Words)
+        is_value = re.search(r"[0-9\\=]", second) or not _WORD.search(second)
+        return bool(is_value) or re.search(r"[0-9\\=]", first) is None
 
 
 def _without_typeface(answer: str) -> str:
