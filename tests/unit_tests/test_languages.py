@@ -153,6 +153,7 @@ JAVA = {
     "annotations": '@SuppressWarnings({"all"}) public final class Solution { @SuppressWarnings({"all"}) MAIN }',
     "an interface": "public interface Solution { MAIN }",
     "an enumeration": "enum Solution { ONE; MAIN }",
+    "a name with a dollar sign": "package a.$b; public class Solution$1 { MAIN }",
 }
 
 
