@@ -210,6 +210,11 @@ def test_a_program_is_no_larger_than_64_mib(verifier: UnitTestVerifier) -> None:
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
 
 
+def test_a_script_that_the_folder_can_not_hold_is_wrong(verifier: UnitTestVerifier) -> None:
+    verdict = verifier(fenced(f"{SUM['bash']} # {'x' * (17 << 20)}", "bash"), problem("bash"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
+
+
 HOSTILE = r"""
 #include <cstdio>
 #include <cstdlib>
