@@ -23,7 +23,7 @@ from agents.runs.files.json_files import JsonLines
 from agents.runs.files.outputs import check_new_file
 from agents.runs.verdicts import is_unsupported
 from verifiers import AtLeast, InvalidArgumentError, MissingDataError, Outcome, Problem, RLVRError, Verdict, Verifier
-from verifiers.unit_tests import CONTRACTS, DeferredTests, UnitTestVerifier, contract_of, with_contract
+from verifiers.unit_tests import CONTRACTS, DeferredTests, Tests, UnitTestVerifier, contract_of, with_contract
 
 _CHUNK = 32
 _MOST_NAMED = 3
@@ -246,9 +246,20 @@ def choose_contracts(verifier: Verifier, problems: Sequence[Problem]) -> list[Co
 def _under(problem: Problem, contract: str) -> Problem | None:
     """A problem under a contract; None if its tests can't run under it."""
     try:
-        return dataclasses.replace(problem, reference=with_contract(problem.reference, contract))
+        reference = with_contract(problem.reference, contract)
     except InvalidArgumentError:
         return None
+    return dataclasses.replace(problem, reference=_Ready(reference) if isinstance(reference, Tests) else reference)
+
+
+@dataclass(frozen=True)
+class _Ready:
+    """Tests as deferred tests: a verifier that can't read them refuses this problem, not the whole batch."""
+
+    tests: Tests
+
+    def load(self) -> Tests:
+        return self.tests
 
 
 def _choice(problem: Problem, verdicts: Mapping[str, Verdict]) -> ContractChoice:

@@ -82,6 +82,20 @@ def test_the_reference_decides_and_the_data_set_reads_it(data: Path, tmp_path: P
     assert (code, "--overwrite" in errors) == (2, True)
 
 
+def test_a_row_that_can_not_be_read_spoils_no_other(tmp_path: Path, rlvr: Command) -> None:
+    bad = {"test": FIXTURE, "files": {"../x.py": ""}}
+    rows = [
+        {"id": str(n), "ask": "?", "tests": tests, "gold": SEVEN} for n, tests in enumerate([{"test": FIXTURE}, bad])
+    ]
+    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    arguments = ["check-dataset", "Text", "--split", "train", "--args", f"dataset={tmp_path / 'data.jsonl'}", COLUMNS]
+    out = tmp_path / "contracts.jsonl"
+    rlvr(*arguments, "--verifier", "unit_tests", "--contract", "auto", "--out", str(out))
+    chosen = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [row["contract"] for row in chosen] == ["together", "separate"], chosen
+    assert "files are named like" in chosen[1]["reason"]
+
+
 def test_a_file_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -> None:
     def refused(rows: list[dict[str, Any]], kind: type[RLVRError]) -> str:
         path = tmp_path / "c.jsonl"

@@ -12,7 +12,7 @@ import pytest
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from tests.sandbox.in_jail import LIMITS, MAY, TRY, run
 from verifiers import InvalidArgumentError
-from verifiers.sandbox import Command, CommandRunner, LaunchError, Limits
+from verifiers.sandbox import Command, CommandRunner, LaunchError, Limits, UnplacedFilesError
 
 FOLDER = {"folder_mib": 16, "folder_files": 64}
 PROCESSES = {"processes": 16}
@@ -283,6 +283,13 @@ def test_a_script_of_the_shell_starts_programs(runner):
 def test_what_is_no_program_is_an_error_and_no_verdict(runner):
     with pytest.raises(LaunchError, match="can't execute /no/such/program"):
         runner(Command(["/no/such/program"]), Limits(**LIMITS))
+
+
+@pytest.mark.parametrize("extras", [{}, FOLDER])
+def test_files_that_no_folder_can_hold_are_an_error_of_their_own(runner, extras):
+    for files in ({"x" * 300: b""}, {"a/" * 1500 + "x": b""}, {"a": b"", "a/b": b""}):
+        with pytest.raises(UnplacedFilesError, match="can't hold"):
+            runner(Command([shutil.which("true")], files, readable=["/bin", "/usr/bin"], **extras), Limits(**LIMITS))
 
 
 FIND_OPEN = """

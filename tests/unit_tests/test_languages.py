@@ -153,6 +153,7 @@ JAVA = {
     "annotations": '@SuppressWarnings({"all"}) public final class Solution { @SuppressWarnings({"all"}) MAIN }',
     "an interface": "public interface Solution { MAIN }",
     "an enumeration": "enum Solution { ONE; MAIN }",
+    "a name with a dollar sign": "package a.$b; public class Solution$1 { MAIN }",
 }
 
 
@@ -206,6 +207,11 @@ def test_a_program_is_no_larger_than_64_mib(verifier: UnitTestVerifier) -> None:
     small, large = (f"char data[{mib} << 20] = {{1}};\n{SUM['c']}" for mib in (32, 65))
     assert verifier(fenced(small, "c"), problem("c")).outcome is Outcome.CORRECT
     verdict = verifier(fenced(large, "c"), problem("c"))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
+
+
+def test_a_script_that_the_folder_can_not_hold_is_wrong(verifier: UnitTestVerifier) -> None:
+    verdict = verifier(fenced(f"{SUM['bash']} # {'x' * (17 << 20)}", "bash"), problem("bash"))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
 
 

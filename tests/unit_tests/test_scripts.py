@@ -40,6 +40,9 @@ from verifiers.unit_tests import (
         ("Inf", "+inf", 1e-6, "tokens", 1),
         ("-inf", "inf", 1e-6, "tokens", 0),
         ("1 2", "1", 1.0, "tokens", 0),
+        ("4.2", "3.5", 1.0, "tokens", 1),
+        ("1e30", "3.5", 1.0, "tokens", 0),
+        ("1e999", "3.5", 1.0, "tokens", 0),
         ("", "", None, "tokens", 1),
     ],
 )

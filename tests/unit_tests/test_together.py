@@ -141,6 +141,19 @@ def test_nothing_that_a_program_reports_breaks_the_harness(verifier: UnitTestVer
     assert judge(verifier, RIGHT + GARBAGE + "os._exit(0)").detail["failure"] == "exit"
 
 
+@pytest.mark.parametrize(
+    "names", [["x" * 300], ["a/" * 1500 + "x"], [f"m{n}" for n in range(2000)]], ids=["long", "deep", "many"]
+)
+def test_files_that_the_folder_can_not_hold_are_the_fault_of_who_brings_them(
+    verifier: UnitTestVerifier, names: list[str]
+) -> None:
+    brought = "".join(f"```python {name}.py\n\n```\n" for name in names)
+    verdict = judge(verifier, f"{brought}```python\n{RIGHT}\n```")
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit"), verdict.detail
+    broken = judge(verifier, RIGHT, files={f"{name}.py": "" for name in names})
+    assert (broken.outcome, broken.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test"), broken.detail
+
+
 def test_a_conftest_of_the_problem_counts_and_a_configuration_does_not(verifier: UnitTestVerifier) -> None:
     conftest = {"conftest.py": "import pytest\n@pytest.fixture\ndef seven(): return 7\n"}
     test = "from solution import f\ndef test_it(seven): assert f() == seven\n"

@@ -44,6 +44,10 @@ class NotExecutableError(LaunchError):
     """The file to be run is not a program."""
 
 
+class UnplacedFilesError(LaunchError):
+    """The files have names that no folder can hold, or don't fit into the folder in memory."""
+
+
 @dataclass(frozen=True, slots=True)
 class Command:
     """An installed program, with its files and its rights."""
@@ -132,6 +136,7 @@ class CommandRunner:
             SandboxUnavailableError: If the system does not provide the requested isolation, or anything else that the program
                 needs.
             NotExecutableError: If the file to be run is not a program.
+            UnplacedFilesError: If the folder can't hold the files.
             LaunchError: If the program did not start for another reason.
         """
         try:
@@ -187,10 +192,13 @@ def read_answer(answer: bytes, end: JobEnd) -> tuple[list[str], dict[str, Any], 
     Raises:
         SandboxUnavailableError: If the isolation is less than requested.
         LaunchError: If the program did not start.
+        UnplacedFilesError: If the folder can't hold the files.
         NotExecutableError: If the program could not be executed.
     """
     first, newline, rest = answer.partition(b"\n")
     hello: dict[str, Any] = unpack(first + newline)[0] if newline else {"failed": f"{end}"}
+    if "unplaced" in hello:
+        raise UnplacedFilesError(f"the folder can't hold the files: {hello['unplaced']}")
     if "failed" in hello:
         raise LaunchError(f"the program did not start: {hello['failed']}")
     if hello["problem"]:

@@ -10,9 +10,9 @@ _NO_CODE = re.compile(
     re.DOTALL,
 )
 """Matches comments, strings and characters."""
-_TYPE = re.compile(r"\b(?:class|interface|enum|record)\s+(\w+)")
+_TYPE = re.compile(r"\b(?:class|interface|enum|record)\s+([\w$]+)")
 _MAIN = re.compile(r"\bvoid\s+main\s*\(")
-_PACKAGE = re.compile(r"\s*package\s+([\w.]+)\s*")
+_PACKAGE = re.compile(r"\s*package\s+([\w$.]+)\s*")
 _LONGEST = 100
 """Maximum number of characters of a name; a file's name has at most 255 bytes."""
 

@@ -24,6 +24,7 @@ from verifiers.sandbox import (
     NotExecutableError,
     ProcessEnd,
     ProgramOutput,
+    UnplacedFilesError,
     excerpts_of,
 )
 from verifiers.unit_tests.extraction.extraction import PYTHON
@@ -215,6 +216,10 @@ class Executable:
                     "", {}, "exit", None, _NO_RUN
                 )  # the program led the compiler to make something else
             raise
+        except UnplacedFilesError:
+            if len(self.files) > 1:
+                raise  # the files may be the problem's
+            return ProgramOutput("", {}, "output_limit", None, _NO_RUN)
         return ProgramOutput(
             finished.stdout.decode(errors="replace"),
             excerpts_of(finished.stdout, finished.stderr),

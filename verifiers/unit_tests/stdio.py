@@ -6,6 +6,9 @@ import math
 import re
 from collections.abc import Callable
 from fractions import Fraction
+from typing import TypeVar
+
+_Number = TypeVar("_Number", float, Fraction)
 
 _NUMBER = re.compile(r"[+-]?(\d{1,400}(\.\d{0,400})?|\.\d{1,400})([eE][+-]?\d{1,4})?|[+-]?(inf|nan)", re.IGNORECASE)
 
@@ -53,13 +56,14 @@ def _close(actual: str, wanted: str, tolerance: float) -> bool:
         return int(actual) == int(wanted)
     one, other = float(actual), float(wanted)
     if math.isfinite(one) and math.isfinite(other):
-        return math.isclose(one, other, rel_tol=tolerance, abs_tol=tolerance)
+        return _close_to(other, one, tolerance)
     if _WORD.fullmatch(actual) or _WORD.fullmatch(wanted):
         both = bool(_WORD.fullmatch(actual) and _WORD.fullmatch(wanted))
         return both and (one == other or (math.isnan(one) and math.isnan(other)))
     # As floats, numbers beyond the range of floats would all be the same infinity.
-    return _close_exactly(Fraction(actual), Fraction(wanted), Fraction(tolerance))
+    return _close_to(Fraction(wanted), Fraction(actual), Fraction(tolerance))
 
 
-def _close_exactly(one: Fraction, other: Fraction, tolerance: Fraction) -> bool:
-    return abs(one - other) <= tolerance * max(Fraction(1), abs(one), abs(other))
+def _close_to(wanted: _Number, actual: _Number, tolerance: _Number) -> bool:
+    # Relative to the expected number alone: with a tolerance of 1 or more, a program could otherwise print any large number.
+    return abs(actual - wanted) <= max(tolerance, tolerance * abs(wanted))

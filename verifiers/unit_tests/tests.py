@@ -85,8 +85,8 @@ class CallTests(_Checked):
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, as for `CheckTests`."""
     tolerance: Annotated[float | None, AtLeast(0)] = None
-    """If given, the absolute or relative tolerance for floats, also inside lists, tuples and dicts; two integers must still be
-    equal."""
+    """If given, the tolerance for floats, absolute or relative to the expected number, also inside lists, tuples and dicts; two
+    integers must still be equal."""
     tuples_as_lists: bool = False
     """Whether tuples equal lists of the same items, for expected values written in JSON."""
     wrapped_outputs: bool = False
@@ -111,7 +111,8 @@ class StdioTests(_Checked):
 
     cases: tuple[StdioCase, ...]
     tolerance: Annotated[float | None, AtLeast(0)] = None
-    """If given, the absolute or relative tolerance for tokens that are numbers; two integers must still be equal."""
+    """If given, the tolerance for tokens that are numbers, absolute or relative to the expected number; two integers must still
+    be equal."""
     comparison: Literal["tokens", "lines"] = "tokens"
     """`"tokens"` ignores the kind and amount of white space; `"lines"` ignores white space at line ends, and final empty
     lines."""

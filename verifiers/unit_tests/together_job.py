@@ -23,6 +23,7 @@ from verifiers.sandbox import (
     Plan,
     Pool,
     Role,
+    UnplacedFilesError,
     clean,
     encode_request,
     excerpts,
@@ -106,14 +107,25 @@ class TogetherJob:
         found = self.inspections.get(key)
         if found is None:
             found = self._inspect(pool, key)
-        return found if isinstance(found, JobResult) else _result(self._run(pool, self._files()), found)
+        if isinstance(found, JobResult):
+            return found
+        try:
+            return _result(self._run(pool, self._files()), found)
+        except UnplacedFilesError as error:  # the inspection has placed the problem's own files
+            detail = {"cases": (), "tests": "together", "reason": clean(str(error))}
+            return JobResult("output_limit", False, 0, len(found), detail, {})
 
     def _inspect(self, pool: Pool, key: object) -> JobResult | Mapping[str, str]:
         """Collect the tests while a file from which any name can be imported replaces the program."""
         tests, modules = self.tests, (self.tests.module, *self.tests.modules)
         absent = (Path(__file__).parent / "together" / "absent.py").read_text(encoding="utf-8")
         content = {**tests.files, **{_path_of(name): absent for name in modules}, _TEST_FILE: tests.test}
-        run = self._run(pool, content, {"modules": [*modules, *map(module_name, tests.files)]})
+        try:
+            run = self._run(pool, content, {"modules": [*modules, *map(module_name, tests.files)]})
+        except UnplacedFilesError as error:
+            return JobResult(
+                "broken_test", True, 0, 0, {"cases": (), "tests": "together", "reason": clean(str(error))}, {}
+            )
         told = {name: line[name] for line in reversed(run.lines or ()) for name in line}
         expected = {line["test"]: line["expected"] for line in run.lines or () if "test" in line}
         broken = str(told.get("broken", ""))

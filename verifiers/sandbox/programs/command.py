@@ -10,6 +10,7 @@ jail.
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
 import os
 import resource
@@ -31,6 +32,8 @@ _REQUEST, _ANSWER = 3, 4
 The program gets neither."""
 _TOLD = 3
 """The descriptor of the answer in the confined process, until it becomes a program."""
+_BAD_NAMES = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
+"""Errors of names that are too long, or that use a file as a folder."""
 # Bound once, since a program may replace them.
 _exit, _write = os._exit, os.write
 
@@ -57,6 +60,8 @@ def run_in_folder(main: Callable[[Mapping[str, Any]], object], more: int = 0) ->
     """
     try:
         _run_in_folder(main, tuple(range(_ANSWER + 1, _ANSWER + 1 + more)))
+    except _UnplacedError as error:
+        _tell(_ANSWER, {"unplaced": str(error)})
     except Exception as error:  # noqa: BLE001 - answered: nothing of the program has run in this process
         _tell(_ANSWER, {"failed": f"{type(error).__name__}: {error}"})
     _exit(0)
@@ -211,14 +216,29 @@ def _of_data(settings: ResourceLimits) -> ResourceLimits:
     return tuple((resource.RLIMIT_DATA if limit == resource.RLIMIT_AS else limit, values) for limit, values in settings)
 
 
+class _UnplacedError(Exception):
+    """Files could not be written, for a reason that lies in the files."""
+
+
 def _fill(folder: str, files: Mapping[str, bytes], writable: Collection[str]) -> None:
     """Write files into a folder. Files that the program may write are created, and any user can write them."""
     for name, content in {**{name: b"" for name in writable if name not in files}, **files}.items():
-        path = os.path.join(folder, name)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with open(path, "wb") as file:
-            file.write(content)
-        os.chmod(path, 0o777 if name in writable else 0o555)
+        try:
+            _write_file(os.path.join(folder, name), content, 0o777 if name in writable else 0o555)
+        except RecursionError as error:
+            raise _UnplacedError("a file lies in too many folders") from error
+        except OSError as error:
+            # A folder on disk may be full for other reasons; one in memory holds nothing else.
+            if error.errno in _BAD_NAMES or (error.errno == errno.ENOSPC and folder == FOLDER):
+                raise _UnplacedError(str(error)) from error
+            raise
+
+
+def _write_file(path: str, content: bytes, mode: int) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "wb") as file:
+        file.write(content)
+    os.chmod(path, mode)
 
 
 def _fork(body: Callable[[], object]) -> int:
