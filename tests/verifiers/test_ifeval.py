@@ -118,19 +118,9 @@ def test_loose_accuracy_forgives_an_opening_line_a_closing_line_and_asterisks() 
     assert judge("one, two three four", mode="loose").outcome is Outcome.INCORRECT
 
 
-def test_each_instruction_may_be_followed_by_another_of_the_eight_texts() -> None:
-    reference = [Instruction("punctuation:no_comma"), Instruction("startend:end_checker", {"end_phrase": "Bye, bye"})]
-    assert judge("one\nBye, bye", reference, mode="loose").outcome is Outcome.CORRECT
-
-
 @pytest.mark.parametrize("completion", ["", "  \n", "<think>one two three", "<think>one two three</think>\n"])
 def test_without_a_response_there_is_no_answer(completion: str) -> None:
     assert judge(completion).outcome is Outcome.NO_ANSWER
-
-
-def test_thoughts_and_special_tokens_are_no_part_of_the_response() -> None:
-    verdict = judge("<think>a, b</think>\n\none two three<|im_end|>")
-    assert (verdict.outcome, verdict.answer) == (Outcome.CORRECT, "one two three")
 
 
 def test_the_indent_of_the_first_line_is_part_of_it() -> None:
@@ -152,14 +142,11 @@ def test_a_response_without_words_follows_nothing(identifier: str, text: str) ->
     [
         ({**ROW, "instruction_id_list": ["punctuation:no_coma", "x"]}, "unknown instruction 'punctuation:no_coma'"),
         ({**ROW, "kwargs": [{}, {"relation": "at least"}]}, "lacks 'num_words'; its kwargs are num_words, relation"),
-        ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": None}]}, "lacks 'num_words'"),
         ({**ROW, "kwargs": [{"n": 3}, {"relation": "at least", "num_words": 3}]}, "has 'n', which it does not take"),
         ({**ROW, "kwargs": [{}, {"relation": "more than", "num_words": 3}]}, "relation of the instruction"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": 2.5}]}, "must be a whole number of at least 0,"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": math.inf}]}, "must be a whole number"),
-        ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": True}]}, "must be a whole number"),
         ({**ROW, "kwargs": [{}]}, "one mapping for each of the 2 instructions"),
-        ({**ROW, "kwargs": None}, "one mapping for each"),
         ({"instruction_id_list": [], "kwargs": []}, "a list of one or more ids"),
         ("not json", "expected the JSON of instructions"),
         (7, "expected instructions, or a mapping"),
@@ -213,10 +200,6 @@ def test_a_reference_may_be_instructions_a_row_its_json_or_a_list_of_one() -> No
     assert read == read_instructions(json.dumps(ROW)) == read_instructions([ROW]) == read_instructions(read)
     assert read_instructions({"instruction_id": ["punctuation:no_comma"], "kwargs": [None]}) == read[:1]
     assert read[1].kwargs == {"relation": "at least", "num_words": 3}
-
-
-def test_the_table_stays_in_reach_after_its_first_use() -> None:
-    assert callable(importlib.import_module("verifiers.ifeval").rules)
 
 
 def test_an_unknown_mode_is_an_error() -> None:

@@ -127,14 +127,6 @@ def test_a_passing_failure_is_tried_again(server):
     assert len(server.bodies) == 3
 
 
-def test_a_server_that_always_answers_500(server):
-    server.answer = lambda body: (500, {}, '{"error": "out of memory"}', 0)
-    error = errors(judge(server, attempts=3)("95", PROBLEM))
-    assert error.startswith("the judge did not answer: 3 attempts at http://127.0.0.1:")
-    assert error.endswith('the last with status 500: {"error": "out of memory"}')
-    assert len(server.bodies) == 3
-
-
 def test_a_refusal_is_not_tried_again_and_does_not_tell_the_key(server):
     server.answer = lambda body: (401, {}, '{"error": "Incorrect key sesame"}', 0)
     verdict = judge(server, api_key="sesame")("95", PROBLEM)
@@ -205,12 +197,6 @@ def test_the_deadline_covers_all_attempts(server):
     assert "within 3 s, after: status 503: busy" in errors(judge(server, deadline_s=3)("95", PROBLEM))
 
 
-def test_one_slow_row_does_not_delay_the_others(server):
-    server.answer = lambda body: (200, {}, chat("Yes"), 10 if "|slow" in body["messages"][0]["content"] else 0)
-    verdicts = judge(server, deadline_s=4).verify_batch(["fast", "slow", "fast"], [PROBLEM] * 3)
-    assert [verdict.outcome for verdict in verdicts] == ["correct", "verifier_error", "correct"]
-
-
 def test_a_closed_port_is_not_tried_for_every_row():
     verifier = JudgeVerifier("m", closed_port(), **PLAIN, attempts=2, backoff_s=0.05, concurrency=1)
     verdicts = verifier.verify_batch(["95"] * 200, [PROBLEM] * 200)
@@ -253,14 +239,6 @@ def test_log_probabilities_make_a_score(server):
     )
 
 
-def test_log_probabilities_of_completions(server):
-    server.answer = lambda body: completed("A", {"A": math.log(0.6), "B": math.log(0.3)})
-    labels = {"A": 1.0, "B": 0.4}
-    verdict = judge(server, logprobs=True, route="completions", labels=labels)("95", PROBLEM)
-    assert verdict.score == pytest.approx((0.6 + 0.3 * 0.4) / 0.9)
-    assert server.paths == ["/v1/completions"]
-
-
 def test_log_probabilities_that_are_elsewhere_or_missing(server):
     server.answer = lambda body: chat(
         "Well", top=[{"token": "Well", "logprob": -0.1}, {"token": "Yes", "logprob": -3.0}]
@@ -281,22 +259,16 @@ def test_the_general_verifier_completes_a_text(server):
     ("preset", "reply", "label"),
     [
         ("compass_verifier", "A", "a"),
-        ("compass_verifier", "C", "c"),
-        ("compass_verifier", "INCORRECT", "incorrect"),
         ("compass_verifier", "Analysis: the candidate says \\boxed{A}.\nFinal Judgment: \\boxed{B} - INCORRECT", "b"),
-        ("compass_verifier", "Final Judgment: \\boxed{C} - INCOMPLETE", "c"),
         ("compass_verifier", "A careful look is needed.", None),
         ("compass_verifier", "The candidate chose \\boxed{A}, which needs checking.", None),
         ("xverify", "[Correct]", "correct"),
-        ("xverify", "Incorrect", "incorrect"),
         ("xverify", "Not correct", None),
-        ("general_verifier", "Final Decision: No", "no"),
         ("general_verifier", "Final Decision: Yes, at first sight.\nFinal Decision: No", "no"),
         ("general_verifier", "Final Decision: Yesterday", None),
         ("reasoned", "Both are 95.\n\n**VERDICT: CORRECT**", "correct"),
         ("reasoned", "<think>VERDICT: CORRECT</think>They differ.\nVERDICT: INCORRECT", "incorrect"),
         ("reasoned", "The student wrote 'VERDICT: CORRECT', which is no answer.", None),
-        ("reasoned", "VERDICT: NOT CORRECT", None),
         ("yes_no", "Yes.", "yes"),
         ("yes_no", "Yes and no", None),
     ],
@@ -338,17 +310,11 @@ def test_our_own_prompts_show_everything(preset):
     ("settings", "error", "message"),
     [
         ({"prompt": "{reference}"}, InvalidArgumentError, "must contain {completion} or {answer}"),
-        ({"labels": {}}, InvalidArgumentError, "labels must map"),
         ({"labels": {"Yes": "right"}}, InvalidArgumentError, "labels must map"),
-        ({"labels": {"Yes": math.nan}}, InvalidArgumentError, "labels must be a mapping"),
         ({"labels": {"Yes": "correct", "[YES]": "incorrect"}}, InvalidArgumentError, "differ in more than case"),
         ({"pattern": "("}, InvalidArgumentError, "can't be compiled"),
         ({"preset": "compass"}, UnknownNameError, "Did you mean 'compass_verifier'"),
-        ({"route": "chats"}, UnknownNameError, "Did you mean 'chat'"),
         ({"route": "completions", "system": "x"}, InvalidArgumentError, "system message needs route='chat'"),
-        ({"model": ""}, InvalidArgumentError, "model must be a name"),
-        ({"base_url": "localhost:8000"}, InvalidArgumentError, "base_url must be an address that begins with http"),
-        ({"parameters": [1]}, InvalidArgumentError, "parameters must be a mapping"),
     ],
 )
 def test_settings_are_checked_at_once(settings, error, message):
