@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.sandbox import Tests, judge
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
+from verifiers import InvalidArgumentError, Outcome, UnknownNameError
 from verifiers.unit_tests import (
     AssertTests,
     CallCase,
@@ -103,16 +103,6 @@ def test_what_starter_code_uses_is_imported(verifier: UnitTestVerifier, program:
         assert score(verifier, program.replace("nums[:k]", "nums[:1]").replace("q, k", "q, 1"), tests) == 0
 
 
-def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitTestVerifier) -> None:
-    product = from_input_output({"fn_name": "product", "inputs": [[2, 3]], "outputs": [6]})
-    verdict = judge(verifier, "x = 1", product)
-    assert verdict.detail["failure"] == "exception", "itertools.product is not the program's"
-    method = "class Solution:\n    def product(self, a, b): return a * b"
-    assert score(verifier, method, product) == 1
-    gcd = from_input_output({"fn_name": "gcd", "inputs": [[4, 6]], "outputs": [2]})
-    assert score(verifier, "def lcm(a, b): return a * b", gcd) == 0, "math.gcd is not the program's"
-
-
 @pytest.mark.parametrize(
     "starter", [SOLUTION, FUNCTION, SOLUTION + "pass", "", FUNCTION.rstrip(), "# def head\n" + SOLUTION.rstrip() + "\n"]
 )
@@ -127,7 +117,6 @@ def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitT
             "    def head(self, nums: List[int], k: int):\n"
             "        return nums[:k]"
         ),
-        "def head(nums, k):\n    return nums[:k]",
         "```python\ndef head(nums, k):\n    return nums[:int(math.sqrt(k * k))]\n```",
     ],
 )
@@ -188,13 +177,6 @@ def int_of(digits: str) -> int:
     return sum(int(digits[-end - 1000 : len(digits) - end]) * 10**end for end in range(0, len(digits), 1000))
 
 
-def test_a_row_with_a_long_integer_that_does_not_fit_says_what_is_wrong() -> None:
-    with pytest.raises(InvalidArgumentError, match="got <dict with an integer of more than 4300 digits>"):
-        from_input_output(f'{{"inputs": [[{LONG}]], "outputs": {{}}}}')
-    with pytest.raises(InvalidArgumentError, match="input_output is not JSON: Expecting"):
-        from_input_output(f'{{"inputs": [{LONG}], "outputs": [1}}')
-
-
 def compressed(tests: list[dict[str, str]], *, pickled: bool) -> str:
     text = json.dumps(tests)
     return base64.b64encode(zlib.compress(pickle.dumps(text) if pickled else text.encode())).decode()
@@ -216,20 +198,6 @@ def test_livecodebench_stdin(verifier: UnitTestVerifier, pickled: bool) -> None:
     assert score(verifier, "print(3)", from_livecodebench(row, private=False)) == 1
 
 
-def test_livecodebench_functional(verifier: UnitTestVerifier) -> None:
-    cases = [{"input": '[3, 1]\n"ab"', "output": '["ab", 3, 1]', "testtype": "functional"}]
-    row = {
-        "public_test_cases": json.dumps(cases),
-        "private_test_cases": "[]",
-        "metadata": json.dumps({"func_name": "join"}),
-        "starter_code": "class Solution:\n    def join(self, a, b):\n        ",
-    }
-    tests = from_livecodebench(row)
-    program = "class Solution:\n    def join(self, a, b):\n        return [b] + a"
-    assert score(verifier, program, tests) == 1
-    assert score(verifier, program.replace("[b] + a", "a + [b]"), tests) == 0
-
-
 class Evil:
     def __reduce__(self) -> tuple[Any, ...]:
         return print, ("ran",)
@@ -247,7 +215,6 @@ def test_compressed_tests_run_no_code(capsys: pytest.CaptureFixture[str]) -> Non
     [
         (lambda: from_input_output("no json"), "input_output is not JSON"),
         (lambda: from_input_output({"inputs": []}), "needs the keys 'inputs' and 'outputs', got {'inputs': \\[\\]}"),
-        (lambda: from_input_output({"inputs": ["1"], "outputs": []}), "has 1 inputs and 0 outputs"),
         (lambda: from_livecodebench({"a": 1}), "has a column 'public_test_cases'; this one has a"),
         (
             lambda: from_livecodebench({"public_test_cases": "[]", "private_test_cases": "!!"}),
@@ -271,18 +238,6 @@ def test_compressed_tests_run_no_code(capsys: pytest.CaptureFixture[str]) -> Non
 def test_a_row_that_does_not_fit_says_what_is_wrong(make: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         make()
-
-
-def test_programs_that_read_stdin_have_the_imports_of_their_sites_too(verifier: UnitTestVerifier) -> None:
-    tests = from_input_output({"inputs": ["aab\n"], "outputs": ["a 2 inf"]})
-    program = """
-from __future__ import annotations
-letter, count = Counter(input()).most_common(1)[0]
-print(letter, gcd(count, 4), inf)
-"""
-    assert score(verifier, program, tests) == 1
-    assert isinstance(tests, StdioTests)
-    assert score(verifier, program, StdioTests(tests.cases)) == 0
 
 
 @pytest.mark.parametrize(
@@ -311,10 +266,8 @@ def test_every_kind_of_tests_can_be_json(value: object, tests: object) -> None:
     ("value", "message"),
     [
         ({"assert": ["assert f(1) == 2"]}, "tests as JSON have the keys asserts; entry_point and test, or cases"),
-        ({}, "tests as JSON have the keys"),
         ({"cases": [{"stdin": "1"}]}, "StdioCase as JSON: .*missing 1 required positional argument: 'expected'"),
         ({"cases": ["1"]}, "cases of StdioTests is a list of mappings"),
-        ({"cases": {"stdin": "1"}, "entry_point": "f"}, "cases of CallTests is a list, got"),
         ({"asserts": "assert f(1) == 2"}, "asserts of AssertTests is a list, got 'assert"),
         ({"test": 3}, "test must be text, got 3"),
         ({"asserts": [], "set_up": ""}, "unknown field of AssertTests 'set_up'. Did you mean 'setup'"),
@@ -323,11 +276,3 @@ def test_every_kind_of_tests_can_be_json(value: object, tests: object) -> None:
 def test_json_that_is_no_tests_says_what_it_lacks(value: object, message: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
         from_json(value)
-
-
-def test_tests_in_json_are_a_reference(verifier: UnitTestVerifier) -> None:
-    good = Problem("a", "", {"entry_point": "f", "cases": [{"args": [2], "expected": [4]}]})
-    bad = Problem("b", "", {"entry_point": "f"})
-    right, error = verifier.verify_batch(["def f(x): return [x * x]"] * 2, [good, bad])
-    assert right.outcome is Outcome.CORRECT
-    assert error.outcome is Outcome.VERIFIER_ERROR
