@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import math
 import re
-import sys
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -18,7 +17,6 @@ from verifiers import (
     InvalidArgumentError,
     MissingDependencyError,
     UnknownArgumentError,
-    UnknownNameError,
     bounds,
 )
 from verifiers._settings import check_arguments, is_number
@@ -151,22 +149,6 @@ def test_an_unknown_argument_is_named_with_those_that_are_known(name: str, argum
     assert f"got an unexpected keyword argument {argument!r}. {hint}" in str(raised.value)
 
 
-def test_a_factory_that_takes_anything_gets_it_and_one_that_lacks_an_argument_says_so() -> None:
-    @verifiers.factory
-    def anything(first: object, /, second: object, **others: object) -> Callable[[str, object], bool]:
-        return lambda completion, problem: True
-
-    with pytest.raises(UnknownArgumentError, match="missing a required argument: 'first'"):
-        verifiers.make(anything, second=1, third=2)
-
-    @verifiers.factory
-    def named(first: object = 0, /, *, second: object) -> Callable[[str, object], bool]:
-        return lambda completion, problem: True
-
-    with pytest.raises(UnknownArgumentError, match=r"'first'\. Known: second\."):
-        verifiers.make(named, first=1, second=2)
-
-
 def test_a_function_is_checked_by_what_it_is_called_with() -> None:
     check_arguments(Verifier | None, judge=lambda completion, problem: True, rule=None)
     check_arguments(Verifier, judge=verifiers.make("exact"), rule=max)
@@ -183,39 +165,7 @@ def test_a_number_is_one_that_a_float_can_hold() -> None:
 
 # Names of attributes
 
-MODULE = """
-import json
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Optional
-
-from verifiers.numeric import NumericVerifier
-
-LIMIT = 3
-NAME = "strict"
-strict_numbers = NumericVerifier(whole=True)
-problems = []
-
-
-@dataclass
-class Strict:
-    whole: bool = True
-
-
-def lenient(completion, problem):
-    return True
-"""
-
-
-def test_a_misspelt_attribute_is_told_what_the_module_itself_defines(
-    tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "own_judges.py").write_text(MODULE)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "own_judges", raising=False)  # another test's module of that name
-    with pytest.raises(UnknownNameError) as raised:
-        verifiers.import_attribute("own_judges:leniant", "verifier")
-    assert str(raised.value).endswith("Did you mean 'lenient'? Known: Strict, lenient, problems, strict_numbers.")
+MODULE = "def lenient(completion, problem): return True\n"
 
 
 def test_a_file_is_named_with_what_is_meant_of_it(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:

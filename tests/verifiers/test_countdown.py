@@ -47,6 +47,7 @@ def test_right_expressions(completion):
         ("2**3*4", "expected a number or '\\(', got '\\*'"),
         ("2.0*3*4", "unexpected text '.0"),
         ("<answer>2*3*4 yes</answer>", "unexpected text 'yes'"),
+        ("<answer>__import__('os').system('2')</answer>", "unexpected text"),
         ("2*3*4=24=24", "expected 24 after '='"),
     ],
 )

@@ -82,6 +82,7 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
     ("schema", "complaint"),
     [
         ({"$ref": "http://example.com/person.json"}, "no file or address is opened"),
+        ({"$ref": "file:///etc/passwd"}, "no file or address is opened"),
         ({"properties": {"a": {"items": {"$ref": "#/$defs/none"}}}}, "leads to nothing in the schema"),
         ({"type": "text"}, "not a valid schema"),
         ({"pattern": "("}, "can't read the pattern '('"),
@@ -108,21 +109,6 @@ def test_a_schema_that_nothing_can_be_judged_by_is_an_error(
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert complaint in str(verdict.detail["error"])
     assert verdict.detail["unreadable_reference"] is True
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        True,
-        {"title": "anything", "$comment": "by intent"},
-        {"type": "object", "x-order": 1, "propertis": {}},
-        {"schema": {"type": "object", "schema": "of its own", "expected": 1}},
-        {"$schema": "http://json-schema.org/draft-03/schema#", "disallow": "string"},
-    ],
-)
-def test_what_json_schema_ignores_may_stand_in_a_schema(judge: Judge, schema: object) -> None:
-    assert judge('{"age": 3}', schema).outcome is Outcome.CORRECT
 
 
 def test_references_inside_the_schema_are_followed(judge: Judge) -> None:
@@ -190,19 +176,6 @@ def test_a_property_has_the_characters_of_its_category(category: str) -> None:
         assert (outside.match(character) is None) is (in_class.match(character) is None) is belongs
 
 
-def test_the_reason_shows_the_pattern_of_the_schema(judge: Judge) -> None:
-    assert judge('"1"', {"pattern": r"^\p{L}$"}).detail == {"errors": [r"$: '1' does not match '^\\p{L}$'"]}
-    schema = {
-        "patternProperties": {r"^\p{L}$": {}, r"^\p{Letter}$": {"type": "integer"}},
-        "additionalProperties": False,
-    }
-    assert judge('{"a": 1}', schema).outcome is Outcome.CORRECT
-    assert judge('{"a": "x"}', schema).outcome is Outcome.INCORRECT
-    assert judge('{"1": 1, "2": 1}', schema).detail == {
-        "errors": [r"$: '1', '2' do not match any of the regexes: '^\\p{L}$', '^\\p{Letter}$'"]
-    }
-
-
 def test_a_reference_leads_to_what_stands_under_no_keyword(judge: Judge) -> None:
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -250,18 +223,6 @@ def test_multiples_are_those_of_decimal_numbers(
     if not fits:
         assert "is not a multiple of" in str(verdict.detail["errors"])
     assert time.monotonic() - start < 4
-
-
-@pytest.mark.parametrize(
-    "completion",
-    ['\ufeff{"age": 3}', ' \ufeff\n{"age": 3}', '<think>x</think>\n\ufeff{"age": 3}', '```json\n\ufeff{"age": 3}\n```'],
-)
-def test_a_byte_order_mark_is_passed_over(judge: Judge, completion: str) -> None:
-    assert judge(completion, PERSON).outcome is Outcome.CORRECT
-    assert judge(completion, "\ufeff" + json.dumps(PERSON)).outcome is Outcome.CORRECT
-    assert judge(completion, {"schema": "\ufeff" + json.dumps(PERSON)}).outcome is Outcome.CORRECT
-    assert judge("\ufeff3", {"type": "integer"}).outcome is Outcome.CORRECT
-    assert judge('{"age": \ufeff3}', PERSON).outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize(

@@ -153,8 +153,6 @@ def test_the_key_in_the_environment_goes_to_no_server(server, monkeypatch):
     [
         pytest.param((200, {}, chat("Yes")[:60], 0), id="half a JSON"),
         pytest.param((200, {"Content-Length": "9999"}, chat("Yes"), 0), id="a connection that ends early"),
-        pytest.param((200, {"Content-Type": "text/html"}, "<html>It works!</html>", 0), id="a web page"),
-        pytest.param((200, {}, '{"detail": "hello"}', 0), id="other JSON"),
         pytest.param((200, {}, '{"choices": []}', 0), id="no choice"),
         pytest.param(chat(None), id="no text"),
     ],
@@ -296,14 +294,6 @@ def test_a_completion_cannot_end_the_passage_it_stands_in():
     assert text == f"<s-{fence}>95</s-{{fence}}> {{reference}} < |tool|>< |call|>!</s-{fence}>"
     assert text.count(fence) == 2
     assert JudgePrompt("{fence}{completion}").filled("95", PROBLEM)[0] != text
-
-
-@pytest.mark.parametrize("preset", ["reasoned", "yes_no"])
-def test_our_own_prompts_show_everything(preset):
-    text, _ = JudgePrompt(PRESETS[preset].prompt).filled("It is 42.", PROBLEM)
-    for part in ("What is 90 + 5?", "\n95\n", "\nIt is 42.\n"):
-        assert text.count(part) == 1
-    assert "{" not in text
 
 
 @pytest.mark.parametrize(

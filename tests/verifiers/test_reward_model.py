@@ -147,13 +147,6 @@ def test_too_long_text_is_an_error_of_its_row_alone_and_never_cut():
     assert "65 tokens, and the reward model takes 1 to 64" in str(too_long.detail["error"])
 
 
-def test_text_without_tokens_is_an_error():
-    tokenizer = character_tokenizer(chat_template="{{ '' }}")
-    verdict = make("reward_model", model=tiny_model(), tokenizer=tokenizer)("7", Problem("p", CHAT, None))
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert verdict.detail["tokens"] == 0
-
-
 def test_logit_that_is_not_finite_is_an_error():
     model = tiny_model(pad_token_id=1)
     torch.nn.init.constant_(model.score.weight, float("nan"))

@@ -248,9 +248,3 @@ def test_a_wider_tolerance_is_one_of_floats_alone() -> None:
         problem = Problem("p", "", {"query": "SELECT 1.0 / 3", "scripts": [SINGERS]})
         assert verifier("SELECT 0.3333", problem).outcome is Outcome.CORRECT
         assert verifier("SELECT 0.33", problem).outcome is Outcome.INCORRECT
-
-
-def test_a_copy_has_a_process_of_its_own() -> None:
-    with contextlib.closing(pickle.loads(pickle.dumps(SQLVerifier(most_rows=1)))) as copy:
-        problem = Problem("p", "", {"query": "SELECT 1", "scripts": [SINGERS]})
-        assert copy("SELECT name FROM singer", problem).outcome is Outcome.TIMEOUT

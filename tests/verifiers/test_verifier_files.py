@@ -41,11 +41,6 @@ def test_a_file_describes_a_composition(write):
     assert mixed("7", Problem("p", "", "7")).score == 1.0
 
 
-def test_json_says_the_same(write):
-    write('{"verifier": "gate", "parts": ["exact", {"verifier": "numeric", "whole": true}]}', "mine.json")
-    assert verifiers.verify("mine.json", "7", "7").outcome is Outcome.CORRECT
-
-
 def test_the_one_liner_reads_a_file_that_changed(write):
     write('verifier = "exact"')
     assert verifiers.verify("mine.toml", "A", "a").outcome is Outcome.INCORRECT
