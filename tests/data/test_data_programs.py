@@ -152,6 +152,7 @@ def packed(content: bytes) -> str:
         ),
         ("livecodebench", {"public_test_cases": '[{"output": ""}]'}, "a test has 'input', 'output' and 'testtype'"),
         ("livecodebench", {"private_test_cases": packed(b"\x80\x04X")}, "private_test_cases holds damaged tests: "),
+        ("livecodebench", {"private_test_cases": "!!"}, "neither JSON nor base64 of compressed tests"),
         (
             "livecodebench",
             {"public_test_cases": '[{"input": "", "output": "", "testtype": "file"}]'},
@@ -211,7 +212,7 @@ def test_proofs_and_what_the_source_calls_invalid_are_no_problems_of_numinamath(
     ]
     write_rows("numina_math/train.jsonl", *(good | change for change in changes), good)
     (problem,) = load(tmp_path, "numina_math")
-    assert (problem.id, problem.reference) == ("numina_math/train/8", "1")
+    assert (problem.id, problem.reference) == ("numina_math/train/6", "1")
     assert "solution" not in problem.metadata
 
 

@@ -7,10 +7,9 @@ import contextlib
 import pytest
 
 import verifiers
-from tests.proofs.lean_server import late, lean, served
+from tests.proofs.lean_server import lean, served
 from verifiers import InvalidArgumentError, Outcome, Problem, UnreadableReferenceError
 from verifiers.proofs import LeanGoal, LeanVerifier
-from verifiers.proofs.lean import server as lean_server_module
 from verifiers.proofs.lean.goal import ProofError
 
 STATEMENT = "import Mathlib\nopen Nat\n\nnamespace Space\n\ntheorem two (n : ℕ)\n    (h : 0 < n) : 1 ≤ n := by sorry"
@@ -144,17 +143,6 @@ def test_a_server_that_fails_is_no_evidence(answer, error):
         verdict = judged(broken.url, "omega")
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert error in str(verdict.detail["error"])
-
-
-def test_a_server_that_is_late_or_gone_is_no_evidence(monkeypatch):
-    monkeypatch.setattr(lean_server_module, "_SLACK_S", -0.9)
-    with served(late(0.5)) as slow:
-        url = slow.url
-        verdict = judged(url, "omega", timeout_s=1)
-        assert (verdict.outcome, "timed out" in str(verdict.detail["error"])) == (Outcome.VERIFIER_ERROR, True)
-    verdict = judged(url, "omega")
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert f"no Lean server answers at {url}/api/check" in str(verdict.detail["error"])
 
 
 def test_the_key_is_sent_and_shown_nowhere(monkeypatch):
