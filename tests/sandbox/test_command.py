@@ -80,13 +80,6 @@ def test_without_namespaces_what_needs_them_is_refused(extras, what):
     assert f"no namespaces, which programs with {what} need" in why
 
 
-def test_without_both_it_refuses():
-    said, why = denied("'unshare', 'landlock_create_ruleset'")
-    assert said == "refused"
-    assert "neither landlock nor namespaces" in why
-    assert "isolation='none'" in why
-
-
 IN_CHILDREN = """
 import os, time
 for _ in range(2):
