@@ -6,7 +6,6 @@ from typing import Any
 
 import gymnasium
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from rlvr_envs.tasks.blackjack import Deck, play, total
 from tests.games.playing import played
@@ -43,7 +42,6 @@ def test_an_ace_counts_eleven_where_that_is_no_bust(cards: str, points: int) -> 
 @pytest.mark.parametrize("tokenizer", ["byte", "char"])
 def test_there_is_room_for_every_hand(tokenizer: str) -> None:
     env: Any = gymnasium.make("rlvr/Blackjack-v0", tokenizer=tokenizer, size=50).unwrapped
-    check_env(env, skip_render_check=True)
     assert all(played(env, problem, lambda history: "hit")[1] for problem in range(50))
     aces = Deck("A" * 40)
     hits = 1

@@ -6,7 +6,6 @@ from typing import Any
 
 import gymnasium
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from rlvr_envs.tasks.guess_number import SecretNumber, play as guess
 from rlvr_envs.tasks.mastermind import Code, play as break_code
@@ -73,7 +72,6 @@ def test_a_code_is_answered(code: str, move: str, told: str) -> None:
 @pytest.mark.parametrize("tokenizer", ["byte", "char"])
 def test_games_are_environments_with_room_for_every_game(name: str, wrong: str, turns: int, tokenizer: str) -> None:
     env: Any = gymnasium.make(f"rlvr/{name}-v0", tokenizer=tokenizer)
-    check_env(env.unwrapped, skip_render_check=True)
     dataset = env.unwrapped.streams.dataset
     problem = next(index for index in range(100) if dataset[index].metadata["gold_completion"] not in wrong)
     earned, terminated, verdict = played(env.unwrapped, problem, lambda history: wrong)

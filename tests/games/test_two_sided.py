@@ -9,7 +9,6 @@ from typing import Any
 
 import gymnasium
 import pytest
-from gymnasium.utils.env_checker import check_env
 
 from rlvr_envs.games import OPPONENTS, InARow, Seat, Start, TwoSidedInteraction, TwoSidedVerifier
 from rlvr_envs.tasks.connect_four import ConnectFour
@@ -135,7 +134,6 @@ def test_the_move_with_which_the_opponent_wins_reaches_the_verifier() -> None:
 @pytest.mark.parametrize("tokenizer", ["byte", "char"])
 def test_there_is_room_for_every_game(name: str, tokenizer: str) -> None:
     env: Any = gymnasium.make(f"rlvr/{name}-v0", tokenizer=tokenizer, size=20).unwrapped
-    check_env(env, skip_render_check=True)
 
     def longest(start: Start) -> Player:
         def player(history: list[tuple[str, str]]) -> str:

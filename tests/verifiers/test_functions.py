@@ -325,6 +325,11 @@ def of_last(wanted, answer):
     return bool(numbers) and numbers[-1] == wanted
 
 
+def test_a_confirmed_reading_that_seems_exchanged_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert check_reading(verifiers.make(of_last, reference="answer"), [PROBLEM]) == "ANSWER"
+    assert "completion and reference exchanged" in caplog.text
+
+
 def test_plurals_and_lists_of_references_get_a_list() -> None:
     def any_of(prediction, references):
         return any(prediction == reference for reference in references)
