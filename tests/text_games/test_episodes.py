@@ -80,36 +80,6 @@ def test_turns_are_paid_as_they_are_played_and_the_last_by_the_verdict() -> None
     assert (reward, terminated, truncated, info["verdict"].outcome) == (-0.1, True, False, Outcome.SCORED)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "moves"), [(IDS[0], ["[3]", "[30]", "[11]"]), (IDS[1], [r"\boxed{3}", r"\boxed{30}", r"\boxed{7}"])]
-)
-def test_a_fork_and_a_restored_state_go_on_alike(env_id: str, moves: list[str]) -> None:
-    env: Any = gymnasium.make_vec(env_id, num_envs=3, copy=True)
-    env.reset(options={"problems": np.zeros(3, dtype=np.int64)})
-    end = env.unwrapped.tokenizer.eos_token
-
-    def say(move: str, rows: list[int]) -> Any:
-        tokens = np.array([*env.unwrapped.tokenizer.encode(move), end])
-        counts = np.array([len(tokens) if row in rows else 0 for row in range(3)])
-        return env.unwrapped.step_many(np.tile(tokens, (3, 1)), counts)
-
-    say(moves[0], [0])
-    state = env.unwrapped.get_state(0)
-    env.unwrapped.fork(0, np.array([1]))
-    env.unwrapped.set_state(2, state)
-    for move in moves[1:]:
-        observation, reward, *_ = say(move, [0, 1, 2])
-        assert len({row.tobytes() for row in observation["tokens"]}) == 1
-        assert len(set(reward.tolist())) == 1
-    replay.cache_clear()  # another process has no memory of the game
-    other: Any = gymnasium.make(env_id).unwrapped
-    other.reset(options={"state": state})
-    for move in moves[1:]:
-        single, *_ = other.step_many([*other.tokenizer.encode(move), end])
-    length = int(single["length"][0])
-    assert single["tokens"][:length].tolist() == observation["tokens"][0][:length].tolist()
-
-
 def test_the_same_seed_makes_the_same_game_in_every_process() -> None:
     code = (
         "from rlvr_envs.tasks import TextArena, GEMGames\n"
