@@ -101,6 +101,11 @@ def test_an_ill_typed_column_names_file_and_line(
     assert complaint in str(caught.value)
 
 
+def test_the_gsm8k_reference_is_what_follows_the_last_mark(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("gsm8k/test.jsonl", GSM8K | {"answer": "#### 1 is wrong\n#### -2.50 "})
+    assert load(tmp_path, "gsm8k")[0].reference == "-2.50"
+
+
 def test_mbpp_shows_set_up_code_before_the_tests(tmp_path: Path, write_rows: WriteRows) -> None:
     setup = "root = Node(1)\r\nroot.left = Node(2)"
     write_rows("mbpp/test.jsonl", mbpp(11, test_setup_code=setup))
@@ -124,6 +129,12 @@ def test_mbpp_tells_its_splits_apart_by_task(tmp_path: Path, write_rows: WriteRo
         "test": ["mbpp/11", "mbpp/510"],
         "prompt": ["mbpp/1", "mbpp/10"],
     }
+
+
+def test_mbpp_prefers_a_split_s_own_file(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("mbpp/test.jsonl", mbpp(11), mbpp(601), mbpp(602))
+    write_rows("mbpp/train.jsonl", mbpp(701))
+    assert [problem.id for problem in load(tmp_path, "mbpp", "train")] == ["mbpp/701"]
 
 
 def test_mbpp_with_no_row_of_the_split(tmp_path: Path, write_rows: WriteRows) -> None:
@@ -173,6 +184,25 @@ def test_missing_rows_say_both_ways_to_get_them(tmp_path: Path, source: Source) 
     assert "RLVR_DATA_DIR" in message
     assert source.hub_id in message
     assert "pip install 'rlvr-envs[hub]'" in message
+
+
+def test_the_argument_goes_before_the_environment(
+    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows("one/gsm8k/test.jsonl", GSM8K)
+    write_rows("two/gsm8k/test.jsonl", GSM8K, GSM8K)
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path / "one"))
+    assert len(tasks.SOURCES["gsm8k"].load("test", data_dir=tmp_path / "two")) == 2
+    assert len(tasks.SOURCES["gsm8k"].load("test", data_dir=str(tmp_path / "two"))) == 2
+    assert len(tasks.SOURCES["gsm8k"].load("test")) == 1
+
+
+def test_loading_again_gives_the_same_object_until_the_file_changes(tmp_path: Path, write_rows: WriteRows) -> None:
+    write_rows("gsm8k/test.jsonl", GSM8K)
+    first = load(tmp_path, "gsm8k")
+    assert load(tmp_path, "gsm8k") is first
+    write_rows("gsm8k/test.jsonl", GSM8K, GSM8K)
+    assert len(load(tmp_path, "gsm8k")) == 2
 
 
 def test_the_right_choice_of_gpqa_stands_anywhere_and_always_there(tmp_path: Path, write_rows: WriteRows) -> None:

@@ -131,6 +131,15 @@ def test_a_folder_has_a_file_for_each_split(tmp_path: Path, write_rows: WriteRow
         load(tmp_path / "sums", split="trian")
 
 
+def test_a_name_is_looked_for_in_the_data_folder(
+    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_rows("gsm8k/test.jsonl", {"question": "1 + 1?", "answer": "#### 2"})
+    assert load("gsm8k", split="test", data_dir=tmp_path)[0].id == "gsm8k/test/0"
+    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
+    assert load("gsm8k", split="test")[0].reference == "#### 2"
+
+
 def test_a_folder_without_data(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError) as caught:
         load(tmp_path, split="test")

@@ -105,6 +105,12 @@ def test_a_template_may_want_the_arguments_of_calls_as_text() -> None:
     assert dialogues[1].parse(said).calls == dialogues[0].parse(said).calls != ()
 
 
+def test_a_turn_with_a_call_stops_where_the_template_says() -> None:
+    stops = {family: TemplateDialogue(tokenizer_of(family), [TOOL]).stop for family in FAMILIES}
+    assert stops.pop("harmony") == (tokenizer_of("harmony").special_tokens["<|call|>"],)
+    assert set(stops.values()) == {()}
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("role", ["user", "tool"])
 @settings(max_examples=25, deadline=None)
@@ -169,6 +175,11 @@ def changed(family: str, old: str, new: str) -> Any:
 def test_a_template_that_is_not_made_for_tools_is_refused(tokenizer: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         TemplateDialogue(tokenizer, [TOOL])
+
+
+def test_a_format_that_is_not_the_templates_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="another format than 'mistral'"):
+        TemplateDialogue(tokenizer_of("chatml"), [TOOL], call_format=CALL_FORMATS["mistral"])
 
 
 def test_the_format_follows_from_the_tokenizer() -> None:

@@ -295,6 +295,20 @@ def test_an_interaction_appends_tokens_and_only_the_last_turn_is_judged() -> Non
     assert (reward, terminated, info["completion"]) == (2.0, True, "aa")
 
 
+def test_a_turn_of_so_many_tokens_needs_no_stop() -> None:
+    """Two tokens are a turn, the stop one of them; what was inserted does not count."""
+    env = single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=2)
+    env.reset(options={"problem": 0})
+    observation, _, terminated, _, info = env.step_many([A, B, A])
+    assert visible(observation) == [ord("Q"), A, B, *text_tokens("[ab?]")]
+    assert (terminated, info["consumed"]) == (False, 2)
+    assert env.step(B)[2] is False
+    _, reward, terminated, truncated, info = env.step(A)
+    assert (reward, terminated, truncated, info["completion"]) == (1.0, True, False, "ba")
+    with pytest.raises(InvalidArgumentError, match="turn_tokens must be at least 1, or None, got 0"):
+        single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=0)
+
+
 # State
 
 
@@ -367,6 +381,14 @@ def test_an_illegal_token_raises_and_the_whole_chunk_is_undone() -> None:
     assert np.flatnonzero(info["action_mask"][1]).tolist() == [A, EOS]
 
 
+def test_copies_are_given_unless_they_are_declined() -> None:
+    for copies in (True, False):
+        env = TokenVectorEnv(streams(2), copy=copies)
+        first, _ = env.reset(seed=0)
+        second, *_ = env.step([A, A])
+        assert np.shares_memory(first["tokens"], second["tokens"]) is not copies
+
+
 # Buffers
 
 
@@ -393,6 +415,14 @@ def test_an_environment_that_was_used_can_be_copied(name: str, copied: Any) -> N
     assert repr(env.wait()) == repr(other.wait())
     env.close()
     other.close()
+
+
+def test_a_stop_may_be_one_string_or_one_token() -> None:
+    for stop in ("zz", ord("z")):
+        env = gymnasium.make("rlvr/Addition-v0", stop=stop)
+        env.reset(seed=0)
+        *_, terminated, _, info = env.unwrapped.step_many([ord("1"), ord("z"), ord("z")])
+        assert (terminated, info["completion"]) == (True, "1")
 
 
 def test_a_failed_reset_starts_nothing_and_loses_no_verdict() -> None:

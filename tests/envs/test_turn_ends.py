@@ -13,6 +13,7 @@ from agents.experiments.supervised import demonstration
 from rlvr_envs import (
     ChatPrompt,
     HuggingFaceTokenizer,
+    PromptRenderer,
     TaskEnv,
     TaskSpec,
     TextPrompt,
@@ -220,3 +221,17 @@ def test_a_text_that_a_template_opens_with_tools_has_none_but_those_of_the_dialo
     options: dict[str, Any] = {"prompt": "answer_only", "tools": ["calculator"]}
     assert stop_of(**options) == ["\n", "</tool>"]
     assert stop_of(**options, tokenizer=chatml()) == []
+
+
+def test_any_prompt_may_use_the_template() -> None:
+    class Own:
+        name, stop, fingerprint = "own", ("END",), "own-1"
+
+        def render(self, problem: Problem, chat_template: Any = None) -> str:
+            messages = (Message("user", str(problem.prompt)),)
+            return chat_template(messages) if chat_template else str(problem.prompt)
+
+    tokenizer = HuggingFaceTokenizer(chatml())
+    assert PromptRenderer(Own(), tokenizer).is_chat(Problem("", "1", None))
+    assert stop_of(prompt=Own()) == ["END"]
+    assert stop_of(prompt=Own(), tokenizer=tokenizer) == []

@@ -23,6 +23,10 @@ def angle(messages: tuple[Message, ...]) -> str:
     return "".join(f"<{message.role}>{message.content}</>" for message in messages) + "<assistant>"
 
 
+def test_a_text_template_does_not_use_the_chat_template() -> None:
+    assert TextPrompt("Q: {problem}").render(QUESTION, angle) == "Q: What is 2 + 2?"
+
+
 @pytest.mark.parametrize(
     "text", ["{}", "{0}", "{problem}", "{{x}}", r"\boxed{5} \1 \g<0> %s $x", "{problem.id}", "}{", ""]
 )
@@ -36,6 +40,11 @@ def test_braces_in_a_problem_are_text(text: str) -> None:
 def test_few_shot_examples_take_the_same_form_as_the_problem() -> None:
     prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)
     assert prompt.render(QUESTION) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
+
+
+def test_few_shot_white_space_can_be_chosen() -> None:
+    prompt = TextPrompt("Q:\n{problem}\nA:", exemplars=EXEMPLARS[:1], before_answer="\n", separator="\n###\n")
+    assert prompt.render(QUESTION) == "Q:\n1 + 1?\nA:\n2\n###\nQ:\nWhat is 2 + 2?\nA:"
 
 
 def test_a_chat_goes_through_the_tokenizer_s_template() -> None:

@@ -84,6 +84,12 @@ def test_calls_are_carried_out_in_order_with_their_ids() -> None:
     )
 
 
+def test_a_turn_without_calls_ends_the_episode_or_is_answered_otherwise() -> None:
+    assert ToolInteraction(get_tools([add]))([turn()], PROBLEM) is None
+    other = ToolInteraction(get_tools([add]), otherwise=lambda turns, problem: Reply(ends=True, reward=2.0))
+    assert other([turn()], PROBLEM) == Reply(ends=True, reward=2.0)
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -109,6 +115,10 @@ def test_what_python_reads_as_json_and_others_do_not_is_refused(value: str) -> N
     call = ToolCall("echo", json.loads(f'{{"x": {value}}}'))
     said = "Error: the arguments of echo hold a number that is not finite, or half of a surrogate pair"
     assert answers([echo], turn(call)) == [said]
+
+
+def test_calls_that_could_not_be_read_are_answered_too() -> None:
+    assert answers([add], turn(ToolCall("add", {"a": 1}), errors=("no JSON",))) == ["2", "Error: no JSON"]
 
 
 def test_a_tool_may_refuse_a_call_in_words() -> None:
@@ -194,6 +204,13 @@ def test_what_a_tool_needs_is_named(package: str, make: Any, monkeypatch: pytest
     extra = {"mcp": "mcp", "bm25s": "search"}[package]
     with pytest.raises(MissingDependencyError, match=re.escape(f"pip install 'rlvr-envs[{extra}]'")):
         make()
+
+
+both = [from_function(add), from_function(lookup)]
+
+
+def test_an_attribute_may_hold_several_tools() -> None:
+    assert [tool.name for tool in get_tools(f"{__name__}:both")] == ["add", "lookup"]
 
 
 def test_an_unknown_name_is_refused() -> None:

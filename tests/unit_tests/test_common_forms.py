@@ -34,6 +34,21 @@ def test_test_files(verifier: UnitTestVerifier, case: Case) -> None:
     assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
 
 
+def test_exceptions_of_the_files_that_a_problem_gives(verifier: UnitTestVerifier) -> None:
+    files = {"shop/__init__.py": "", "shop/errors.py": "class TaxError(ValueError): pass\n"}
+    test = """
+import pytest
+from shop.errors import TaxError
+from solution import tax
+def test_it():
+    with pytest.raises(TaxError, match='no'): tax(-1)
+"""
+    tests = FunctionTests(test, files=files)
+    program = "from shop.errors import TaxError\ndef tax(x):\n    if x < 0: raise TaxError('no')"
+    assert judge(verifier, program, tests).outcome is Outcome.CORRECT
+    assert judge(verifier, program.replace("raise TaxError", "raise ValueError"), tests).outcome is Outcome.INCORRECT
+
+
 RECURSIVE = "class E(Exception):\n    def __getattribute__(self, name): return self.x\n"
 
 
@@ -63,3 +78,8 @@ def test_many_large_answers_count_together(verifier: UnitTestVerifier) -> None:
     program = "def part(i): return 'x' * 1_900_000\ndef join(parts): return 1"
     verdict = judge(verifier, program, FunctionTests(test))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "output_limit")
+
+
+def test_what_is_no_class_is_no_base(verifier: UnitTestVerifier) -> None:
+    test = "from solution import Base\nclass Derived(Base): pass\ndef test_it(): pass"
+    assert judge(verifier, "def Base(): pass", FunctionTests(test)).outcome is Outcome.INCORRECT

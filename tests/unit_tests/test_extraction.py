@@ -198,6 +198,13 @@ def test_real_programs_come_whole(completion: str) -> None:
         assert found.text.strip("\n") == program, module
 
 
+def test_nothing_is_left_out_of_a_raw_completion() -> None:
+    completion = f"So.</think>\r\n```python\n{F}\n```<|im_end|>"
+    source = extract(completion, "raw")
+    assert source is not None
+    assert source.text == completion
+
+
 @pytest.mark.parametrize(("policy", "text"), [("first_block", "1"), ("longest_block", "222"), ("last_block", "33")])
 def test_policies_pick_out_of_what_follows_a_thought(policy: str, text: str) -> None:
     blocks = "".join(f"```python\n{content}\n```\n" for content in ("1", "222", "33"))

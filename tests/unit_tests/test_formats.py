@@ -103,6 +103,16 @@ def test_what_starter_code_uses_is_imported(verifier: UnitTestVerifier, program:
         assert score(verifier, program.replace("nums[:k]", "nums[:1]").replace("q, k", "q, 1"), tests) == 0
 
 
+def test_imports_stand_in_for_no_function_that_the_program_lacks(verifier: UnitTestVerifier) -> None:
+    product = from_input_output({"fn_name": "product", "inputs": [[2, 3]], "outputs": [6]})
+    verdict = judge(verifier, "x = 1", product)
+    assert verdict.detail["failure"] == "exception", "itertools.product is not the program's"
+    method = "class Solution:\n    def product(self, a, b): return a * b"
+    assert score(verifier, method, product) == 1
+    gcd = from_input_output({"fn_name": "gcd", "inputs": [[4, 6]], "outputs": [2]})
+    assert score(verifier, "def lcm(a, b): return a * b", gcd) == 0, "math.gcd is not the program's"
+
+
 @pytest.mark.parametrize(
     "starter", [SOLUTION, FUNCTION, SOLUTION + "pass", "", FUNCTION.rstrip(), "# def head\n" + SOLUTION.rstrip() + "\n"]
 )
@@ -131,6 +141,17 @@ def test_starter_code_can_be_continued(verifier: UnitTestVerifier, starter: str,
     tests = from_input_output(CALL, starter_code=starter.rstrip() + "\n")
     assert score(verifier, " " * indent + "return nums[:k]", tests) == 1
     assert score(verifier, " " * indent + "return nums[k:]", tests) == 0
+
+
+def test_floats_agree_within_rounding_and_integers_exactly(verifier: UnitTestVerifier) -> None:
+    halves = from_input_output({"fn_name": "f", "inputs": [[0.1, 0.2]], "outputs": [[0.3]]})
+    big = from_input_output({"fn_name": "f", "inputs": [[10**9, 1]], "outputs": [[10**9]]})
+    assert score(verifier, "def f(a, b): return a + b", halves) == 1
+    assert score(verifier, "def f(a, b): return a + b", big) == 0, "one in a thousand million is not rounding"
+    written = from_input_output({"inputs": ["", ""], "outputs": ["1000000000", "0.30000001"]})
+    assert score(verifier, "print(1000000000)", StdioTests(written.cases[:1], 1e-6)) == 1  # type: ignore[arg-type]  # stdio cases
+    assert score(verifier, "print(1000000001)", StdioTests(written.cases[:1], 1e-6)) == 0  # type: ignore[arg-type]
+    assert score(verifier, "print(0.3)", StdioTests(written.cases[1:], 1e-6)) == 1  # type: ignore[arg-type]
 
 
 def compressed(tests: list[dict[str, str]], *, pickled: bool) -> str:
@@ -164,6 +185,18 @@ def test_compressed_tests_run_no_code(capsys: pytest.CaptureFixture[str]) -> Non
     with pytest.raises(InvalidArgumentError, match=r"hold builtins\.print, where text was expected"):
         from_livecodebench({"public_test_cases": "[]", "private_test_cases": packed})
     assert capsys.readouterr().out == ""
+
+
+def test_programs_that_read_stdin_have_the_imports_of_their_sites_too(verifier: UnitTestVerifier) -> None:
+    tests = from_input_output({"inputs": ["aab\n"], "outputs": ["a 2 inf"]})
+    program = """
+from __future__ import annotations
+letter, count = Counter(input()).most_common(1)[0]
+print(letter, gcd(count, 4), inf)
+"""
+    assert score(verifier, program, tests) == 1
+    assert isinstance(tests, StdioTests)
+    assert score(verifier, program, StdioTests(tests.cases)) == 0
 
 
 @pytest.mark.parametrize(

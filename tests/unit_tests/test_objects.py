@@ -82,6 +82,12 @@ def test_what_tests_give_leads_nowhere_else(verifier: UnitTestVerifier, case: Ca
     case.check(verifier)
 
 
+def test_deriving_from_the_programs_class_is_refused(verifier: UnitTestVerifier) -> None:
+    verdict = judge(verifier, "class A: pass", AssertTests(("class B(A): pass\nassert B()",)))
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "unsupported")
+    assert "derives from a class of the program" in str(verdict.detail["exception"])
+
+
 @pytest.mark.parametrize(
     "expression", ["f(2) == (4,)", "f(2) == [4]", "4 in f(2)", "f(2) < 5", "f(2) == 4", "[f(2)] == [4]"]
 )

@@ -140,6 +140,19 @@ def test_verdicts_do_not_depend_on_what_ran_before(verifier: UnitTestVerifier) -
     assert [verdict.score for verdict in forth] == [0, 0, 1, 0, 1, 0, 1, 0, 1, 0]
 
 
+def test_a_test_that_catches_everything_does_not_hide_an_exit(verifier: UnitTestVerifier) -> None:
+    test = """
+def check(c):
+    try:
+        assert c(1) == 2
+    except BaseException:
+        pass
+"""
+    verdict = judge(verifier, "import os\ndef f(x): os._exit(0)", CheckTests("f", test))
+    assert verdict.detail["failure"] == "exit"
+    assert verifier(RIGHT, CALLS).score == 1
+
+
 def test_a_tester_that_was_killed_between_jobs_is_replaced(verifier: UnitTestVerifier) -> None:
     assert verifier(RIGHT, CALLS).score == 1
     os.kill(int(children(verifier)[0]), signal.SIGKILL)

@@ -190,6 +190,13 @@ def test_who_breaks_test_code_with_a_result_is_wrong(verifier: UnitTestVerifier,
     assert verdict.detail["failure"] == "wrong_answer"
 
 
+def test_a_recursion_of_program_and_test_is_the_programs_failure(verifier: UnitTestVerifier) -> None:
+    tests = CheckTests("f", "def check(candidate):\n    def g(n): return candidate(g)\n    assert candidate(g) == 1")
+    program = "import sys\nsys.setrecursionlimit(10**6)\ndef f(g): return {}"
+    assert judge(verifier, program.format("g(1)"), tests).score == 0
+    assert judge(verifier, program.format("1"), tests).outcome is Outcome.CORRECT
+
+
 def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None:
     with pytest.raises(VerifierContractError, match=r"expected a reference of type CheckTests.*got str"):
         judge(verifier, "x", "reference")

@@ -73,6 +73,10 @@ def test_length_penalty_falls_in_a_line(length, score):
     assert verdict.detail == {"length": length}
 
 
+def test_length_in_words_and_another_penalty():
+    assert LengthPenalty(0, 4, penalty=0.2, unit="words")("one two\n three ", PROBLEM).score == pytest.approx(-0.15)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -257,6 +257,18 @@ class Rewards:
         return answer in completion
 
 
+def test_other_names_of_the_reference_are_never_the_completion() -> None:
+    def expected_first(expected, answer):
+        return expected == answer
+
+    with pytest.raises(VerifierContractError, match="no parameter claims the completion"):
+        verifiers.make(expected_first)
+    for name in ("expected", "label", "gt", "gold_answer", "truth"):
+        made: dict[str, Any] = {}
+        exec(f"def f(response, {name}=None): return response == {name}", made)
+        assert convention_of(verifiers.make(made["f"])) == f"f(response=completion, {name}=reference)"
+
+
 def test_what_may_be_the_reference_under_an_unknown_name_is_refused_although_it_is_optional() -> None:
     def of_thing(response, thing=None):
         return response == thing
@@ -277,6 +289,14 @@ def test_a_number_as_the_default_is_a_setting() -> None:
     assert verifiers.make(near_length)("72", PROBLEM).score == 0
     assert verifiers.make(weighted)("72", PROBLEM).score == 2
     assert verifiers.make(functools.partial(accuracy_reward, reference="8"))("8", PROBLEM).score == 1
+
+
+@pytest.mark.parametrize("name", ["completion_ids", "token_ids", "logprobs", "images", "self"])
+def test_what_is_no_text_is_never_the_completion(name: str) -> None:
+    made: dict[str, Any] = {}
+    exec(f"def f({name}, answer): return 1", made)
+    with pytest.raises(VerifierContractError, match="no parameter claims the completion"):
+        verifiers.make(made["f"])
 
 
 def test_a_method_of_no_instance_is_refused() -> None:

@@ -3,7 +3,7 @@ import math
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, Verdict
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, UnreadableReferenceError, Verdict
 from verifiers.hybrid import Hybrid
 
 GOLD = Problem("p", "What is 90 + 5?", "95")
@@ -46,6 +46,14 @@ def test_a_rule_that_broke_is_no_case_for_the_judge():
     assert math.isnan(verdict.score)
 
 
+def test_a_judge_that_broke_is_a_verifier_error():
+    def failing(completion, problem):
+        raise RuntimeError("no connection")
+
+    verdict = Hybrid("numeric", failing)("none", GOLD)
+    assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "judge")
+
+
 def test_the_case_of_no_answer_can_be_left_to_the_rule():
     judge = Judge()
     hybrid = Hybrid("numeric", judge, when=["unreadable_reference"])
@@ -79,3 +87,12 @@ def test_verifiers_say_that_it_is_the_reference_they_cannot_use(verifier, refere
     (verdict,) = verifiers.verify_batch(verifiers.make(verifier), [r"\boxed{7}"], [Problem("p", "", reference)])
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail["unreadable_reference"] is True
+
+
+def test_other_errors_do_not_blame_the_reference():
+    def failing(completion, problem):
+        raise InvalidArgumentError("the completion is too long")
+
+    (verdict,) = verifiers.verify_batch(verifiers.from_function(failing), ["7"], [GOLD])
+    assert "unreadable_reference" not in verdict.detail
+    assert issubclass(UnreadableReferenceError, InvalidArgumentError)

@@ -118,9 +118,22 @@ def test_loose_accuracy_forgives_an_opening_line_a_closing_line_and_asterisks() 
     assert judge("one, two three four", mode="loose").outcome is Outcome.INCORRECT
 
 
+def test_each_instruction_may_be_followed_by_another_of_the_eight_texts() -> None:
+    reference = [Instruction("punctuation:no_comma"), Instruction("startend:end_checker", {"end_phrase": "Bye, bye"})]
+    assert judge("one\nBye, bye", reference, mode="loose").outcome is Outcome.CORRECT
+
+
 @pytest.mark.parametrize("completion", ["", "  \n", "<think>one two three", "<think>one two three</think>\n"])
 def test_without_a_response_there_is_no_answer(completion: str) -> None:
     assert judge(completion).outcome is Outcome.NO_ANSWER
+
+
+@pytest.mark.parametrize("text", ["***", "!!! ... ???", EMOJI, "—"])
+@pytest.mark.parametrize(
+    "identifier", ["words:consonants", "words:prime_lengths", "punctuation:no_comma", "format:title_case"]
+)
+def test_a_response_without_words_follows_nothing(identifier: str, text: str) -> None:
+    assert not Instruction(identifier).followed_by(text)
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,12 @@ def test_the_deadline_covers_all_attempts(server):
     assert "within 3 s, after: status 503: busy" in errors(judge(server, deadline_s=3)("95", PROBLEM))
 
 
+def test_one_slow_row_does_not_delay_the_others(server):
+    server.answer = lambda body: (200, {}, chat("Yes"), 10 if "|slow" in body["messages"][0]["content"] else 0)
+    verdicts = judge(server, deadline_s=4).verify_batch(["fast", "slow", "fast"], [PROBLEM] * 3)
+    assert [verdict.outcome for verdict in verdicts] == ["correct", "verifier_error", "correct"]
+
+
 def test_a_closed_port_is_not_tried_for_every_row():
     verifier = JudgeVerifier("m", closed_port(), **PLAIN, attempts=2, backoff_s=0.05, concurrency=1)
     verdicts = verifier.verify_batch(["95"] * 200, [PROBLEM] * 200)
@@ -235,6 +241,14 @@ def test_log_probabilities_make_a_score(server):
         20,
         1,
     )
+
+
+def test_log_probabilities_of_completions(server):
+    server.answer = lambda body: completed("A", {"A": math.log(0.6), "B": math.log(0.3)})
+    labels = {"A": 1.0, "B": 0.4}
+    verdict = judge(server, logprobs=True, route="completions", labels=labels)("95", PROBLEM)
+    assert verdict.score == pytest.approx((0.6 + 0.3 * 0.4) / 0.9)
+    assert server.paths == ["/v1/completions"]
 
 
 def test_log_probabilities_that_are_elsewhere_or_missing(server):

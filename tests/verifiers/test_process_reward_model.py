@@ -261,6 +261,28 @@ def test_a_reduction_gives_the_score_and_its_changes_are_paid(reduction: str, pu
     assert math.fsum(amount for _, amount in ended.token_scores) == pytest.approx(ended.score)
 
 
+def test_settings_may_be_given_one_by_one_and_replace_those_of_a_preset(published: Any) -> None:
+    folder, reference = published["rlhflow"]
+    problem = Problem("p", QUESTION, None)
+    by_hand = make(
+        "process_reward_model",
+        model=folder,
+        layout="turns",
+        split="\n",
+        mark="+",
+        head="token_pair",
+        labels=["+", "-"],
+        prompt_end=" ",
+        device="cpu",
+    )
+    changed = make("process_reward_model", model=folder, preset="rlhflow", split="\n", device="cpu")
+    expected = reference(QUESTION, ["a", "b"])
+    assert step_scores(by_hand("a\nb", problem)) == pytest.approx(expected, abs=1e-5)
+    assert step_scores(changed("a\nb", problem)) == pytest.approx(expected, abs=1e-5)
+    turned = make("process_reward_model", model=folder, preset="rlhflow", split="\n", labels=["-", "+"], device="cpu")
+    assert step_scores(turned("a\nb", problem)) == pytest.approx([1 - score for score in expected], abs=1e-5)
+
+
 @pytest.mark.parametrize("completion", ["", "  ", "\n\n\n"])
 def test_a_completion_without_steps_has_no_answer(completion: str, published: Any) -> None:
     verifier = make("process_reward_model", model=published["trl"][0], preset="trl", device="cpu")

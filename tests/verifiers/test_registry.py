@@ -167,6 +167,11 @@ def test_batch_verifier_must_answer_every_row():
         verifiers.verify_batch(Short(), ["a", "b"], [PROBLEM] * 2)
 
 
+def test_wrong_return_values_are_never_hidden_as_verifier_errors():
+    with pytest.raises(VerifierContractError):
+        verifiers.verify_batch(verifiers.from_function(lambda completion, problem: None), ["a"], [PROBLEM])
+
+
 def test_completions_and_problems_come_in_pairs():
     with pytest.raises(InvalidArgumentError, match="1 completions came with 2 problems"):
         verifiers.verify_batch(ExactVerifier(), ["a"], [PROBLEM] * 2)

@@ -147,6 +147,13 @@ def test_too_long_text_is_an_error_of_its_row_alone_and_never_cut():
     assert "65 tokens, and the reward model takes 1 to 64" in str(too_long.detail["error"])
 
 
+def test_limit_is_the_smallest_stated_and_can_be_given():
+    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(model_max_length=10)
+    assert make("reward_model", model=model, tokenizer=tokenizer)("7" * 10, problems("")[0]).detail["tokens"] == 11
+    given = make("reward_model", model=model, tokenizer=tokenizer, max_tokens=11)
+    assert given("7" * 10, problems("")[0]).outcome is Outcome.SCORED
+
+
 def test_logit_that_is_not_finite_is_an_error():
     model = tiny_model(pad_token_id=1)
     torch.nn.init.constant_(model.score.weight, float("nan"))

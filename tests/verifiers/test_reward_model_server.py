@@ -71,6 +71,25 @@ def test_a_server_gives_the_scores_of_the_model_itself(verifier: Any, folder: Pa
     assert asked.count(request) == 2
 
 
+def test_requests_are_no_more_at_a_time_than_the_batch_size(verifier: Any) -> None:
+    gate, lock, running, most = threading.Barrier(3), threading.Lock(), 0, 0
+
+    def answer(*_: Any) -> Answer:
+        nonlocal running, most
+        with lock:
+            running += 1
+            most = max(most, running)
+        gate.wait(timeout=30)  # opens when three are here at once
+        with lock:
+            running -= 1
+        return pooled(1.0)
+
+    with serving(answer) as address:
+        scores = verifier(address, batch_size=3, timeout_s=60).verify_batch(["a"] * 9, [PROBLEM] * 9)
+    assert most == 3
+    assert [verdict.score for verdict in scores] == [1.0] * 9
+
+
 @pytest.mark.parametrize(
     ("answer", "cause"),
     [

@@ -118,3 +118,12 @@ def test_draws_have_the_probabilities_of_the_branches() -> None:
     shares = np.bincount(drawn, minlength=3) / len(drawn)
     errors = np.sqrt(np.multiply(chances, np.subtract(1, chances)) / len(drawn))
     assert (np.abs(shares - chances) < 6 * errors).all()
+
+
+def test_noise_is_normal() -> None:
+    process = Process(("a", "b"), "R", (((Branch(1.0, 1, reward=2.0, noise=3.0),),), ()))
+    rewards = np.array([process.draw(0, 0, luck=luck, step=0)[1] for luck in range(20_000)])
+    error = 3 / np.sqrt(len(rewards))
+    assert abs(rewards.mean() - 2) < 6 * error
+    assert abs(rewards.std() - 3) < 6 * error
+    assert abs((rewards < 5).mean() - 0.8413) < 6 * 0.5 / np.sqrt(len(rewards))
