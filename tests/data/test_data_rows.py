@@ -29,6 +29,12 @@ def test_an_integer_column_takes_integers_only(value: object) -> None:
     assert row(id=7).integer("id") == 7
 
 
+def test_long_values_are_cut_in_messages() -> None:
+    long = message(row(answer=list(range(10_000))).text, "answer")
+    assert long.endswith("…")
+    assert len(long) < 200
+
+
 def test_half_of_a_surrogate_pair_is_no_text() -> None:
     expected = (
         "data/x/test.jsonl, line 4: column 'question' holds half of a surrogate pair as its character 3, in "

@@ -1,4 +1,5 @@
 import os
+import pickle
 import sys
 import threading
 
@@ -103,6 +104,11 @@ def test_what_goes_wrong_in_the_process_is_told():
 def test_a_verifier_that_cannot_be_made_is_refused_at_once(part, error, message):
     with pytest.raises(error, match=message):
         WithTimeout(part, 5)
+
+
+def test_a_copy_has_processes_of_its_own():
+    timed = WithTimeout("timed_verifiers:own_process", 60)
+    assert pickle.loads(pickle.dumps(timed))("", PROBLEM).score != timed("", PROBLEM).score
 
 
 def test_a_request_that_was_interrupted_does_not_answer_the_next(monkeypatch):
