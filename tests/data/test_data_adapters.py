@@ -101,6 +101,16 @@ def test_an_ill_typed_column_names_file_and_line(
     assert complaint in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("value", "answer"), [(36.0, "36"), (-1.0, "-1"), (7, "7"), ("36.0", "36"), ("36", "36"), (2.5, "2.5"), (0.0, "0")]
+)
+def test_amc_answers_lose_the_point_of_the_float_column(
+    tmp_path: Path, write_rows: WriteRows, value: object, answer: str
+) -> None:
+    write_rows("amc23/test.jsonl", AMC23 | {"answer": value})
+    assert load(tmp_path, "amc23")[0].reference == answer
+
+
 def test_the_gsm8k_reference_is_what_follows_the_last_mark(tmp_path: Path, write_rows: WriteRows) -> None:
     write_rows("gsm8k/test.jsonl", GSM8K | {"answer": "#### 1 is wrong\n#### -2.50 "})
     assert load(tmp_path, "gsm8k")[0].reference == "-2.50"
