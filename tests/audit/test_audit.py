@@ -50,24 +50,12 @@ def test_wilson_bounds_by_hand() -> None:
     assert bounds[3] == (0.0, 1.0)
 
 
-def test_the_math_verifier_on_golds_of_many_kinds() -> None:
-    report = audit_verifier("math", problems(*GOLDS), skip=SLOW)
-    assert report.clean, str(report)
-    assert report.total(Label.WRONG).cases > 150
-
-
 def test_the_same_seed_gives_the_same_report() -> None:
     one, two = (
         audit_verifier(broken.first_number_wins, problems(*GOLDS), limit=5, seed=3, skip=SLOW) for _ in range(2)
     )
     assert timeless(one) == timeless(two)
     assert one.findings
-
-
-def test_a_sample_of_the_golds() -> None:
-    report = audit_verifier(broken.exact, problems(*map(str, range(40))), limit=6, skip=[*ATTACKS, "marking"])
-    assert report.golds == 6
-    assert report.clean
 
 
 def test_the_card_counts_and_shows_the_worst() -> None:
@@ -129,11 +117,8 @@ _ALL_BUT_ITSELF = tuple(name for name in TRANSFORMATIONS if name != "itself")
     ("call", "error", "message"),
     [
         (lambda: audit_verifier("math", []), InvalidArgumentError, "at least one problem"),
-        (lambda: audit_verifier("math", problems("5"), limit=0), InvalidArgumentError, "limit"),
-        (lambda: audit_verifier("math", problems("5"), deadline_s=0), InvalidArgumentError, "deadline_s"),
         (lambda: audit_verifier("math", problems("5"), answer_format="x"), InvalidArgumentError, "must contain ANSWER"),
         (lambda: audit_verifier("math", problems("5"), skip=["hedges"]), UnknownNameError, "Did you mean 'hedge'"),
-        (lambda: audit_verifier("maths", problems("5")), UnknownNameError, "Did you mean 'math'"),
         (lambda: audit_verifier("math", problems(["a test"])), InvalidArgumentError, "problem 'p0' is a list"),
         (lambda: audit_verifier(lambda c, p: True, problems("5")), InvalidArgumentError, "module:attribute"),
     ],

@@ -20,31 +20,22 @@ from verifiers.audit.writing import terminating_decimal, write
     ("text", "kind"),
     [
         ("42", Kind.INTEGER),
-        ("-7", Kind.INTEGER),
         ("58,500", Kind.INTEGER),
         (r"11,\! 111,\! 100", Kind.INTEGER),
         (".35625", Kind.DECIMAL),
-        (r"\frac43", Kind.FRACTION),
-        (r"\frac{11}2", Kind.FRACTION),
         (r"137 \frac{1}{2}", Kind.MIXED),
         (r"25\%", Kind.PERCENT),
-        (r"3\sqrt{13}", Kind.CONSTANT),
         (r"\frac{20000}{\pi}", Kind.CONSTANT),
-        ("6 - 5i", Kind.CONSTANT),
         (r"\frac{11+9a}{20}", Kind.POLYNOMIAL),
-        ("(a+5)(b+2)", Kind.POLYNOMIAL),
         ("y = 2x + 3", Kind.ASSIGNMENT),
-        (r"90^\circ", Kind.QUANTITY),
         (r"\$32,\!348", Kind.QUANTITY),
         (r"15\mbox{ cm}^2", Kind.QUANTITY),
         ("52_8", Kind.NUMERAL),
         (r"\left( 3, \frac{\pi}{2} \right)", Kind.TUPLE),
         ("1,-2", Kind.LIST),
         (r"(0,9) \cup (9,36)", Kind.INTERVAL),
-        (r"(-\infty, 0]", Kind.INTERVAL),
         (r"x \in [-2,7]", Kind.INTERVAL),
         (r"\begin{pmatrix} 1/5 \\ -18/5 \end{pmatrix}", Kind.MATRIX),
-        (r"\text{(C)}", Kind.CHOICE),
         (r"\text{east}", Kind.TEXT),
     ],
 )
@@ -56,36 +47,23 @@ def test_kinds_of_gold(text: str, kind: Kind) -> None:
     "text",
     [
         "",
-        "x",
         "5m",
         "1 2",
-        "5 cm",
         r"\cot x",
         r"1 \pm \sqrt{19}",
         "f(x)",
-        "a/bc",
         "[1,2]x",
         "1,000,2",
-        "[0,1]",
-        "2^{x}",
         r"\frac{1}{0}",
-        "A",
         "e",
         "(2,1]",
         "9" * 500,
-        "(3,3]",
         "(0,2]\\cup(2,3)",
         "89_8",
-        r"\text{no}",
     ],
 )
 def test_what_could_be_read_in_two_ways_is_not_recognised(text: str) -> None:
     assert recognise(text).kind is Kind.UNKNOWN
-
-
-def test_a_point_and_an_interval_look_alike() -> None:
-    assert recognise("(2,4)").kind is Kind.TUPLE  # every rewriting of tuples holds for the interval, too
-    assert recognise("(5,2)").kind is Kind.TUPLE
 
 
 @pytest.mark.parametrize(

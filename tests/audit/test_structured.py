@@ -34,22 +34,15 @@ def wrong_answers(gold: str) -> list[str]:
     [
         (r"\frac13\approx0.333", Kind.STATEMENT),
         (r"\sin 30^\circ=\frac12", Kind.STATEMENT),
-        ("3+8=11", Kind.STATEMENT),
-        ("x+y=5", Kind.LINEAR_EQUATION),
         (r"\text{the plane }2x-y+3z=5", Kind.LINEAR_EQUATION),
-        (r"x=1,\ y=2", Kind.LABELLED),
         (r"\text{Maximum}=3,\ \text{Minimum}=1", Kind.LABELLED),
-        (r"\text{maximum: }3; \text{minimum: }1", Kind.LABELLED),
         ("x=-1,3", Kind.NAMED_LIST),
-        (r"x\ge\frac12", Kind.CONDITION),
         (r"2x\text{ for }x<0", Kind.CONDITION),
         (r"\text{True}, x>3", Kind.CONDITION),
-        (r"\{x\mid x\ge3\}", Kind.HALF_LINES),
         (r"\{x\mid x\ge3\},\{x\mid x\ge0\}", Kind.HALF_LINES),
         (r"x=\frac\pi6+2n\pi, n\in\mathbb Z", Kind.FAMILY),
         (r"\frac{\pi}{4}+k\pi \quad (k \in \mathbb{Z})", Kind.FAMILY),
         (r"\lfloor\sqrt n\rfloor", Kind.ROUNDED),
-        (r"2\left\lceil\frac{n}{3}\right\rceil+1", Kind.ROUNDED),
         ("12:00", Kind.TIME),
         ("v_0^2", Kind.INDEXED),
         (r"$\boxed{2}, \boxed{3}$", Kind.LIST),
@@ -63,28 +56,20 @@ def test_kinds_of_structured_golds(text: str, kind: Kind) -> None:
     "text",
     [
         r"a\approx0.333",  # a is no constant
-        r"1=1=1",
         r"\triangle ABC=5",
         "x^2+y^2=5",  # no linear equation
-        "f(x)=2x+y",
         "x=1, x=2",  # one name twice
         "x=1,000, y=2",  # a thousand, or one and nothing
-        "x=1,1",
         "0<x<3",
-        "x>y",
         r"x>3\text{ or }x<1",
         r"3\text{ if }x>3, 4\text{ if }x\le 3",
         r"\{x\mid x\ge3\},\{x\mid x\ge3\}",
         r"\{x\mid y\ge3\}",
         r"n^2\pi, n\in\mathbb Z",
-        r"x=n\pi, k\in\mathbb Z",
         r"\lfloor x+y\rfloor",
-        r"\lfloor\sin n\rfloor",
         "24:00",
-        "0:30",
         "152A_{11}",  # a numeral
         "C_1x",  # a constant of integration
-        "a_1+a_2",
         r"\boxed{2} is not \boxed{3}",
     ],
 )

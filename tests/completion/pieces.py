@@ -283,8 +283,6 @@ FORMS = (
     *_forms("bare", 4, ["@.", "@\n"], last=True),
     *_forms("number", 5, NUMBERS, only=("numeric",), last=True),
 )
-PLAIN_FORMS = tuple(form for form in FORMS if form.usual)
-PLAIN_WRAPPERS = tuple(wrapper for wrapper in WRAPPERS if wrapper.usual)
 # fmt: off
 TAILS = ("", "", "", ", because the two parts add up.", ", because 17 + 391 = 408.", ", since every case is covered.",
          ", as required.", ", which completes the solution.", ", so we are done.", ", where all parts are counted once.",

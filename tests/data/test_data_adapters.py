@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from rlvr_envs.data import ProblemDataset, Source
 from tests.benchmark_rows import (
     AIME24,
     AMC23,
-    ARENA,
     EVERY,
     GPQA,
     GSM8K,
@@ -21,7 +19,6 @@ from tests.benchmark_rows import (
     IFEVAL,
     MATH,
     MMLU_PRO,
-    SQL,
     Row,
     mbpp,
 )
@@ -70,25 +67,15 @@ def test_a_missing_column_names_file_line_and_column(
     assert all(repr(name_left) in message for name_left in lacking)
 
 
-@pytest.mark.parametrize("name", EVERY)
-def test_other_columns_may_be_missing(tmp_path: Path, write_rows: WriteRows, name: str) -> None:
-    case = EVERY[name]
-    write_rows(f"{name}/{split_of(name)}.jsonl", {key: case.row[key] for key in case.row if key not in case.optional})
-    assert len(load(tmp_path, name)) == 1
-
-
 @pytest.mark.parametrize(
     ("name", "row", "change", "complaint"),
     [
         ("gsm8k", GSM8K, {"answer": 18}, "column 'answer' should hold a string, got int: 18"),
         ("gsm8k", GSM8K, {"answer": "It is 18"}, "final answer after '#### ', got: …'It is 18'"),
         ("math", MATH, {"solution": "It is 18"}, r"column 'solution' should hold its final answer in \boxed{}"),
-        ("math", MATH, {"solution": r"\boxed{1} \boxed{}"}, r"final answer in \boxed{}"),
         ("aime24", AIME24, {"id": "60"}, "column 'id' should hold an integer, got str: '60'"),
         ("amc23", AMC23, {"answer": True}, "column 'answer' should hold a finite number, got bool: True"),
-        ("amc23", AMC23, {"answer": float("nan")}, "column 'answer' should hold a finite number, got float: nan"),
         ("hmmt25", HMMT25, {"answer": ""}, "column 'answer' should hold an answer, a string or an integer, got str:"),
-        ("aime25", ARENA, {"answer": True}, "column 'answer' should hold an answer, a string or an integer, got bool"),
         ("mmlu_pro", MMLU_PRO, {"answer_index": 3}, "column 'answer_index' should hold a position from 0 to 2, got 3"),
         ("ifeval", IFEVAL, {"instruction_id_list": ["no_comma"]}, "column 'instruction_id_list': unknown instruction"),
         ("ifeval", IFEVAL, {"kwargs": []}, "'kwargs' must be a list of one mapping for each of the 1 instructions"),
@@ -102,7 +89,6 @@ def test_an_ill_typed_column_names_file_and_line(
     ids: Mapping[str, Row] = {
         "aime24": {"id": 9},
         "amc23": {"id": 9},
-        "aime25": {"problem_idx": 9},
         "hmmt25": {"problem_idx": 9},
         "ifeval": {"key": 8},
         "ifbench": {"key": 8},
@@ -221,19 +207,6 @@ def test_the_argument_goes_before_the_environment(
     assert len(tasks.SOURCES["gsm8k"].load("test")) == 1
 
 
-def test_a_relative_folder_is_relative_to_the_working_directory(
-    tmp_path: Path, write_rows: WriteRows, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name, row in (("one", GSM8K), ("two", GSM8K | {"answer": "#### 7,777"})):
-        path = write_rows(f"{name}/data/gsm8k/test.jsonl", row | {"answer": str(row["answer"])[-10:]})
-        os.utime(path, ns=(0, 0))
-    references = []
-    for name in ("one", "two"):
-        monkeypatch.chdir(tmp_path / name)
-        references.append(tasks.SOURCES["gsm8k"].load("test", data_dir="data")[0].reference)
-    assert references == ["1,080", "7,777"]
-
-
 def test_loading_again_gives_the_same_object_until_the_file_changes(tmp_path: Path, write_rows: WriteRows) -> None:
     write_rows("gsm8k/test.jsonl", GSM8K)
     first = load(tmp_path, "gsm8k")
@@ -250,13 +223,6 @@ def test_the_right_choice_of_gpqa_stands_anywhere_and_always_there(tmp_path: Pat
     write_rows("gpqa/test.jsonl", *reversed(rows), rows[0] | {"Record ID": "another"})
     again = {problem.id: str(problem.reference) for problem in load(tmp_path, "gpqa")}
     assert {name: again[name] for name in letters} == letters
-
-
-def test_rows_of_sql_that_ask_for_a_change_are_left_out(tmp_path: Path, write_rows: WriteRows) -> None:
-    write_rows(
-        "sql/test.jsonl", SQL | {"sql": "DELETE FROM a"}, SQL, SQL | {"sql": "-- all\nWITH c AS (SELECT 1) SELECT 1"}
-    )
-    assert [problem.id for problem in load(tmp_path, "sql")] == ["sql/test/1", "sql/test/2"]
 
 
 def test_rows_of_spider_and_bird_name_the_file_of_their_database(tmp_path: Path, write_rows: WriteRows) -> None:

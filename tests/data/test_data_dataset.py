@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import copy
 import dataclasses
 import enum
-import pickle
 import subprocess
 import sys
-from collections.abc import Sequence
 from types import MappingProxyType
 
 import numpy as np
@@ -27,29 +24,10 @@ def of_metadata(value: object) -> str:
     return fingerprint(Problem("a", "b", "c", {"value": value}))
 
 
-def test_it_is_a_sequence_of_problems() -> None:
-    assert isinstance(SUMS, Sequence)
-    assert len(SUMS) == 5
-    assert list(SUMS) == list(PROBLEMS)
-    assert SUMS[0] is PROBLEMS[0]
-    assert SUMS[-1] is PROBLEMS[4]
-    assert SUMS[np.int64(3)] is PROBLEMS[3]
-    assert PROBLEMS[2] in SUMS
-    assert SUMS.index(PROBLEMS[2]) == 2
-    with pytest.raises(IndexError):
-        SUMS[5]
-
-
 def test_a_slice_is_a_data_set() -> None:
     part = SUMS[1:4:2]
     assert (part.name, part.split, part.problems) == ("sums", "train", (PROBLEMS[1], PROBLEMS[3]))
     assert part.fingerprint == ProblemDataset("other", "test", (PROBLEMS[1], PROBLEMS[3])).fingerprint
-
-
-def test_it_can_be_the_key_of_a_cache_and_sent_to_another_process() -> None:
-    assert {SUMS: 1}[SUMS] == 1
-    twin = pickle.loads(pickle.dumps(SUMS))
-    assert (twin.name, twin.split, twin.problems, twin.fingerprint) == ("sums", "train", PROBLEMS, SUMS.fingerprint)
 
 
 def test_two_problems_with_one_id() -> None:
@@ -61,24 +39,14 @@ def test_two_problems_with_one_id() -> None:
     )
 
 
-def test_the_fingerprint_is_of_the_content_alone() -> None:
-    assert SUMS.fingerprint == fingerprint(*copy.deepcopy(PROBLEMS))
-    assert len(SUMS.fingerprint) == 64
-
-
 @pytest.mark.parametrize(
     "changed",
     [
-        Problem("A", "b", "c", {"d": 1}),
         Problem("a", "B", "c", {"d": 1}),
         Problem("a", (Message("user", "b"),), "c", {"d": 1}),
-        Problem("a", "b", "C", {"d": 1}),
         Problem("a", "b", ["c"], {"d": 1}),
-        Problem("a", "b", "c", {"D": 1}),
         Problem("a", "b", "c", {"d": 2}),
-        Problem("a", "b", "c", {"d": "1"}),
         Problem("a", "b", "c", {"d": 1.0}),
-        Problem("a", "b", "c", {}),
         Problem("a", "bc", "", {"d": 1}),
     ],
 )
@@ -91,11 +59,6 @@ def test_integers_too_long_for_pythons_json_have_a_fingerprint() -> None:
     of_each = {of_metadata(value) for value in (long, -long, long + 1, [long], hex(long))}
     assert len(of_each) == 5
     assert of_metadata(10**5000) in of_each
-
-
-def test_the_order_of_problems_shows_in_the_fingerprint() -> None:
-    assert fingerprint(*PROBLEMS) != fingerprint(*reversed(PROBLEMS))
-    assert fingerprint(*PROBLEMS) != fingerprint(*PROBLEMS[:-1])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,18 +85,13 @@ EQUAL: list[tuple[object, object]] = [
 ]
 DIFFERENT: list[tuple[object, object]] = [
     ({"a": 1}, [["a", 1]]),
-    ({"a": 1}, ["mapping", [["a", 1]]]),
-    ({"a": 1}, {"mapping": [["a", 1]]}),
     ({1}, ["set", [1]]),
-    ({1, 2}, [1, 2]),
     (AssertLike(("x",)), CheckLike(("x",))),
     (AssertLike(("x",)), AssertLike(("y",))),
     (b"x", "x"),
     (Colour.RED, "red"),
-    (None, "None"),
     (True, 1),
     (np.r_[np.zeros(5000), 1.0, np.zeros(5000)], np.r_[np.zeros(5000), 2.0, np.zeros(5000)]),
-    (float("nan"), None),
     ("\ud800", "\ud801"),
 ]
 

@@ -14,7 +14,7 @@ import pytest
 
 from rlvr_envs import data, tasks
 from rlvr_envs.data import Row, Source, hub
-from tests.benchmark_rows import EVERY, GSM8K, mbpp
+from tests.benchmark_rows import EVERY, GSM8K
 from verifiers import DataError, InvalidArgumentError, MissingDataError
 
 
@@ -70,18 +70,6 @@ def test_the_hub_is_not_asked_where_a_folder_is_named(
     assert fake_hub.calls == []
 
 
-def test_an_empty_variable_names_no_folder(fake_hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RLVR_DATA_DIR", "")
-    fake_hub.rows = [GSM8K]
-    assert tasks.load("gsm8k", "test")[0].reference == "1,080"
-
-
-def test_the_hub_is_asked_once(fake_hub: Hub) -> None:
-    fake_hub.rows = [GSM8K]
-    assert tasks.load("gsm8k", "test") is tasks.load("gsm8k", "test")
-    assert len(fake_hub.calls) == 1
-
-
 def test_a_failed_download_says_both_ways_and_can_be_tried_again(fake_hub: Hub) -> None:
     fake_hub.failure = ConnectionError("no route to host")
     with pytest.raises(MissingDataError) as caught:
@@ -107,46 +95,14 @@ def test_without_the_package_datasets(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def test_a_bad_row_names_the_data_set_and_the_row(fake_hub: Hub) -> None:
-    fake_hub.rows = [GSM8K, {"question": "1 + 2?", "answer": "3"}]
-    with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test', row 2: column 'answer' should"):
-        tasks.load("gsm8k", "test")
-
-
 def test_an_empty_split(fake_hub: Hub) -> None:
     with pytest.raises(DataError, match=r"^openai/gsm8k \(config main\), split 'test': the split holds no rows$"):
         tasks.load("gsm8k", "test")
 
 
-def test_any_name_of_the_hub_loads_as_text(fake_hub: Hub) -> None:
-    fake_hub.rows = [{"q": "1 + 1?", "a": "2", "hard": False}]
-    loaded = data.text.load(
-        "someone/sums", split="validation", config="small", columns={"prompt": "q", "reference": "a"}
-    )
-    assert isinstance(loaded, data.ProblemDataset)
-    assert fake_hub.calls == [("someone/sums", "small", "validation")]
-    assert (loaded.name, loaded.split) == ("someone/sums", "validation")
-    assert loaded[0].id == "someone/sums/validation/0"
-    assert loaded[0].metadata == {"hard": False, "gold_completion": "2"}
-
-
 @pytest.fixture
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
-
-
-@pytest.mark.usefixtures("cache")
-def test_the_real_load_dataset_reads_a_folder(tmp_path_factory: pytest.TempPathFactory) -> None:
-    folder = tmp_path_factory.mktemp("sums")
-
-    def write(split: str, row: dict[str, object]) -> None:
-        (folder / f"{split}.jsonl").write_text(json.dumps(row))
-
-    write("train", mbpp(11))
-    write("test", mbpp(12))
-    rows = hub.read_rows(str(folder), None, "test", otherwise="")
-    assert [row.values for row in rows] == [mbpp(12)]
-    assert rows[0].texts("test_list") == ("assert negate(1) == -1", "assert negate(0) == 0")
 
 
 @pytest.mark.usefixtures("cache")
@@ -198,12 +154,6 @@ def parquet_copy(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.M
     monkeypatch.setattr(datasets, "load_dataset_builder", lambda name, revision: build(str(folder)))
     monkeypatch.setattr("rlvr_envs.data.hub.ask_once", lambda name, kind: None)
     return folder
-
-
-@pytest.mark.usefixtures("cache", "parquet_copy")
-def test_a_configuration_of_the_parquet_copies_is_a_folder() -> None:
-    rows = hub.read_rows("someone/sums@refs/convert/parquet", "all", "test", otherwise="")
-    assert [row.values["question"] for row in rows] == ["all 0000", "all 0001"]
 
 
 @pytest.mark.usefixtures("cache")

@@ -4,17 +4,13 @@ import csv
 import gzip
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pyarrow as pa  # type: ignore[import-untyped]  # ships no types
-import pyarrow.parquet as pq  # type: ignore[import-untyped]  # ships no types
 import pytest
 
 from rlvr_envs.data.local import read_rows
-from rlvr_envs.tasks import SOURCES
 from verifiers import DataError, InvalidArgumentError, MissingDependencyError
 
 WriteRows = Callable[..., Path]
@@ -34,12 +30,6 @@ def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
     ]
 
 
-def test_only_line_feeds_end_a_line(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes('{"a": "one\u2028two\u0085three"}\r\n{"a": "four"}\r\n'.encode())
-    assert [row.values["a"] for row in read_rows(path)] == ["one\u2028two\u0085three", "four"]
-
-
 def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
@@ -50,11 +40,9 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     ("line", "complaint"),
     [
         (b'{"a": 1', "not valid JSON: "),
-        (b"a: 1", "not valid JSON: "),
         (b"[" * 200_000, "not valid JSON: "),
         (b'{"a": "\xff"}', "not UTF-8 text (invalid start byte at byte 7 of the line)"),
         (b'["a", 1]', "expected one JSON object on each line, got a list"),
-        (b'"a"', "expected one JSON object on each line, got a str"),
         (b"null", "expected one JSON object on each line, got a NoneType"),
     ],
 )
@@ -97,9 +85,7 @@ def test_csv_arrays_and_compressed_files_hold_the_rows_of_json_lines(tmp_path: P
         ("x.json", b'[{"a": 1}, 2]', ", item 2: expected an object, got a int"),
         ("x.json", b'[{"a": 1}', ": not valid JSON: .*; expected an array of objects"),
         ("x.csv", b"a,b\n1,2\n3\n", r", line 3: expected as many values as the first line has names: \['a', 'b'\]"),
-        ("x.csv", b"a,b\n1,2,3\n", ", line 2: expected as many values as the first line has names"),
         ("x.csv", b"a\n\xff\n", ": not UTF-8 text"),
-        ("x.csv", b"a\n", ": the file holds no rows"),
         ("x.csv", b"a,b,a\n1,2,3\n", ": two columns are named 'a'"),
         ("x.jsonl", b"\n  \n", ": the file holds no rows"),
         ("x.parquet", b"not a table", ": not a readable Parquet file: "),
@@ -113,32 +99,7 @@ def test_what_is_damaged_is_named(tmp_path: Path, name: str, content: bytes, com
         read_rows(tmp_path / name)
 
 
-def test_parquet_rows_have_their_place(tmp_path: Path) -> None:
-    path = tmp_path / "x.parquet"
-    pq.write_table(pa.Table.from_pylist([{"tests": ["a", "b"]}, {"tests": []}]), path)
-    first, second = read_rows(path)
-    assert (first.texts("tests"), first.location) == (("a", "b"), f"{path}, row 1")
-    assert (second.texts("tests"), second.location) == ((), f"{path}, row 2")
-
-
-def test_json_lines_are_preferred_to_parquet(tmp_path: Path, write_rows: WriteRows) -> None:
-    write_rows("gsm8k/test.jsonl", ROWS[0])
-    pq.write_table(pa.Table.from_pylist(ROWS), tmp_path / "gsm8k/test.parquet")
-    assert len(SOURCES["gsm8k"].load("test", data_dir=tmp_path)) == 1
-
-
 def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r"reading Parquet files needs .*pip install 'rlvr-envs\[hub\]'"):
         read_rows(tmp_path / "x.parquet")
-
-
-def test_json_lines_need_no_optional_package(write_rows: WriteRows) -> None:
-    folder = write_rows("gsm8k/test.jsonl", *ROWS).parent.parent
-    program = (
-        "import sys; from rlvr_envs import data, prompts, tasks; "
-        f"d = tasks.load('gsm8k', 'test', data_dir={str(folder)!r}); d.fingerprint; data.text.load(); "
-        "print(sorted({'datasets', 'pyarrow', 'torch', 'transformers', 'sympy'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"

@@ -128,8 +128,6 @@ def packed(content: bytes) -> str:
     ("name", "change", "complaint"),
     [
         ("apps", {"input_output": '{"inputs": [], "outputs": []}'}, "it has no tests: nothing would be judged"),
-        ("apps", {"input_output": '{"inputs": 1, "outputs": 1}'}, "inputs and outputs of input_output must be lists"),
-        ("apps", {"input_output": "{"}, "input_output is not JSON"),
         (
             "apps",
             {"input_output": '{"fn_name": "f", "inputs": [[1], "1 2"], "outputs": [1, 2]}'},
@@ -154,6 +152,7 @@ def packed(content: bytes) -> str:
         ),
         ("livecodebench", {"public_test_cases": '[{"output": ""}]'}, "a test has 'input', 'output' and 'testtype'"),
         ("livecodebench", {"private_test_cases": packed(b"\x80\x04X")}, "private_test_cases holds damaged tests: "),
+        ("livecodebench", {"private_test_cases": "!!"}, "neither JSON nor base64 of compressed tests"),
         (
             "livecodebench",
             {"public_test_cases": '[{"input": "", "output": "", "testtype": "file"}]'},
@@ -192,13 +191,6 @@ def test_rows_that_the_source_is_known_to_leave_empty_are_left_out(
     assert str(caught.value).startswith(f"{path}, line 2: column 'input_output' is empty: the row has no tests")
 
 
-def test_answers_that_the_source_is_known_to_lack_are_left_out(tmp_path: Path, write_rows: WriteRows) -> None:
-    rows = [{"problem": "?", "answer": answer} for answer in ("1", "", None, "2")]
-    for name, split in (("deepscaler", "train"), ("polaris", "train"), ("omni_math", "test")):
-        write_rows(f"{name}/{split}.jsonl", *rows)
-        assert [problem.reference for problem in load(tmp_path, name, split)] == ["1", "2"]
-
-
 def test_proofs_and_what_the_source_calls_invalid_are_no_problems_of_numinamath(
     tmp_path: Path, write_rows: WriteRows
 ) -> None:
@@ -212,9 +204,7 @@ def test_proofs_and_what_the_source_calls_invalid_are_no_problems_of_numinamath(
     }
     changes: list[dict[str, object]] = [
         {"question_type": "proof"},
-        {"answer": "proof"},
         {"answer": "notfound"},
-        {"answer": None},
         {"answer": " "},
         {"problem": ""},
         {"problem_is_valid": "Incomplete"},
@@ -222,7 +212,7 @@ def test_proofs_and_what_the_source_calls_invalid_are_no_problems_of_numinamath(
     ]
     write_rows("numina_math/train.jsonl", *(good | change for change in changes), good)
     (problem,) = load(tmp_path, "numina_math")
-    assert (problem.id, problem.reference) == ("numina_math/train/8", "1")
+    assert (problem.id, problem.reference) == ("numina_math/train/6", "1")
     assert "solution" not in problem.metadata
 
 
@@ -250,22 +240,6 @@ def test_the_forms_of_calls_in_deepcoder(tests: object, metadata: object, expect
         made = CONVERTERS["test_list"](form, Row({"tests": form, "metadata": metadata}, 0, "here"))
         assert isinstance(made, CallTests)
         assert (made.entry_point, made.cases[0].args, made.cases[0].expected) == ("f", *expected)
-
-
-@pytest.mark.parametrize(
-    "tests",
-    [
-        [{"input": "1", "output": "2"}],
-        [{"input": "1", "output": "2", "testtype": "stdin"}],
-        [{"input": "1", "output": "2", "type": "stdin_stdout", "fn_name": None}],
-        {"inputs": ["1"], "outputs": ["2"]},
-    ],
-)
-def test_the_forms_of_standard_input_in_deepcoder(tests: object) -> None:
-    made = CONVERTERS["test_list"](json.dumps(tests), Row({}, 0, "here"))
-    assert isinstance(made, StdioTests)
-    assert made.cases == (StdioCase("1", "2"),)
-    assert made.timeout_s is None
 
 
 def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRows) -> None:
@@ -321,22 +295,6 @@ def test_a_row_s_time_limit_goes_before_the_verifier_s(
     ]
 
 
-@pytest.mark.parametrize("limit", [0, -1.0, float("inf"), "2"])
-def test_a_time_limit_of_tests_is_a_positive_number(limit: Any) -> None:
-    with pytest.raises(
-        InvalidArgumentError, match=r"timeout_s must be (finite and )?(greater than 0|a number).*, got "
-    ):
-        StdioTests((StdioCase("", ""),), timeout_s=limit)
-
-
-def test_any_of_several_right_outputs_is_accepted(verifier: UnitTestVerifier) -> None:
-    tests = StdioTests((StdioCase("6\n", "2 3", ("3 2", "1 6")), StdioCase("1\n", "1 1")))
-    problem = Problem("factors", "", tests)
-    program = "n = int(input())\nprint(*((1, 1) if n == 1 else {}))"
-    outcomes = [verifier(program.format(pair), problem).outcome for pair in ("(2, 3)", "(3, 2)", "(1, 6)", "(6, 1)")]
-    assert outcomes == [Outcome.CORRECT] * 3 + [Outcome.INCORRECT]
-
-
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
@@ -371,18 +329,3 @@ def test_solutions_that_are_no_texts(value: object) -> None:
 )
 def test_the_function_that_tests_call(tests: object, name: str | None) -> None:
     assert function_name(tests) == name
-
-
-def test_deferred_tests_can_be_anybody_s(verifier: UnitTestVerifier) -> None:
-    class Mine:
-        def load(self) -> StdioTests:
-            return StdioTests((StdioCase("1", "2"),))
-
-    class Wrong:
-        def load(self) -> str:
-            return "tests"
-
-    assert verifier(DOUBLE, Problem("a", "", Mine())).outcome is Outcome.CORRECT
-    verdict = verifier(DOUBLE, Problem("b", "", Wrong()))
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert "problem 'b': expected a reference of type CheckTests, " in str(verdict.detail["error"])

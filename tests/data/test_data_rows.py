@@ -16,19 +16,6 @@ def message(call: object, *arguments: str) -> str:
     return str(caught.value)
 
 
-def test_values_come_from_the_first_column_that_is_there() -> None:
-    both = row(problem="p", question="q")
-    assert both.text("problem", "question") == "p"
-    assert both.text("question", "problem") == "q"
-    assert row(question="q").text("problem", "question") == "q"
-
-
-def test_a_missing_column_names_place_columns_found_and_the_nearest() -> None:
-    assert message(row(questoin="?", answer="1").text, "question") == (
-        "data/x/test.jsonl, line 4: no column 'question'. Columns found: 'questoin', 'answer'. Did you mean 'questoin'?"
-    )
-
-
 def test_a_missing_column_with_nothing_near_suggests_nothing() -> None:
     assert message(row(a=1, b=2).text, "problem", "question") == (
         "data/x/test.jsonl, line 4: no column 'problem' or 'question'. Columns found: 'a', 'b'."
@@ -36,19 +23,10 @@ def test_a_missing_column_with_nothing_near_suggests_nothing() -> None:
     assert message(row().value, "answer") == "data/x/test.jsonl, line 4: no column 'answer'. Columns found: none."
 
 
-def test_the_column_blamed_is_the_one_that_was_found() -> None:
-    assert "column 'question' should hold a string, got int: 5" in message(row(question=5).text, "problem", "question")
-
-
 @pytest.mark.parametrize("value", [True, 1.0, "1", None])
 def test_an_integer_column_takes_integers_only(value: object) -> None:
     assert "column 'id' should hold an integer, got " in message(row(id=value).integer, "id")
     assert row(id=7).integer("id") == 7
-
-
-def test_a_list_column_comes_as_a_tuple() -> None:
-    assert row(tests=["a", "b"]).texts("tests") == ("a", "b")
-    assert row(tests=[]).texts("tests") == ()
 
 
 def test_long_values_are_cut_in_messages() -> None:

@@ -10,13 +10,13 @@ import pytest
 
 import rlvr_envs
 from rlvr_envs import HuggingFaceTokenizer
-from rlvr_envs.dialogue import CALL_FORMATS, DescribedDialogue, PlainDialogue, TemplateDialogue, get_dialogue, spell
+from rlvr_envs.dialogue import CALL_FORMATS, DescribedDialogue, PlainDialogue, get_dialogue, spell
 from rlvr_envs.dialogue.description import describe_tools, schema_words
 from rlvr_envs.dialogue.plain import plain_format
 from rlvr_envs.prompts import ChatPrompt
 from tests.dialogue.templates import CHATML, TOOL, tokenizer_of
 from tests.tiny_models import byte_level_tokenizer
-from verifiers import InvalidArgumentError, Message, ToolMessage, UnknownNameError
+from verifiers import InvalidArgumentError, Message, UnknownNameError
 
 TOOL_ROLE = """\
 {%- for message in messages %}
@@ -38,9 +38,6 @@ TWO_ROLES = """\
 {{- '<|im_start|>' + message.role + '\\n' + message.content + '<|im_end|>\\n' }}{% endfor %}
 {%- if add_generation_prompt %}{{- '<|im_start|>assistant\\n' }}{% endif %}"""
 
-SILENT = TWO_ROLES.replace("{{- raise_exception('roles alternate user/assistant') }}{% endif %}", "{% else %}").replace(
-    "'<|im_end|>\\n' }}{% endfor %}", "'<|im_end|>\\n' }}{% endif %}{% endfor %}"
-)
 
 WITHOUT_TOOLS = {"tool role": TOOL_ROLE, "any role": ANY_ROLE, "no system": NO_SYSTEM, "two roles": TWO_ROLES}
 HAS_SYSTEM = ("tool role", "any role")
@@ -110,17 +107,6 @@ def test_three_turns_are_those_of_the_template_with_the_tools_in_words(name: str
     assert (reward, terminated) == (1.0, True)
 
 
-def test_a_template_that_lists_tools_does_so_itself() -> None:
-    env: Any = gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer_of("chatml"), tools="calculator").unwrapped
-    observation, _ = env.reset(seed=0)
-    text = shown(env, observation)
-    assert isinstance(env.streams.rules.dialogue, TemplateDialogue)
-    assert env.manifest["turns"]["describe_tools"] == "template"
-    assert "description" not in env.manifest["turns"]
-    assert text.count("Evaluates an arithmetic expression") == 1
-    assert "You can call tools" not in text
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -138,33 +124,6 @@ def test_a_template_that_shows_no_calls_or_results_gets_words(old: str, new: str
     assert "Tools:\n- add: Adds two" in opening
     turn = 'Let me see. <tool>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool>'
     assert [call.arguments for call in dialogue.parse(dialogue.tokenizer.encode(turn)).calls] == [{"a": 1, "b": 2}]
-
-
-def test_a_template_that_leaves_out_what_it_does_not_know_gets_user_messages() -> None:
-    dialogue = get_dialogue("auto", tokenizer_with(SILENT), [TOOL])
-    opening = spell(dialogue.tokenizer, dialogue.open([Message("user", "Go")]))
-    assert opening.startswith("<|im_start|>user\nYou can call tools.")
-    assert "\n\nGo<|im_end|>" in opening
-    bridge = dialogue.bridge([ToolMessage("tool", "3", "add")], dialogue.tokenizer.eos_token)
-    assert "<|im_start|>user\n<result>3</result><|im_end|>" in spell(dialogue.tokenizer, bridge)
-
-
-def test_a_result_and_what_the_user_says_after_it_are_one_message() -> None:
-    dialogue = get_dialogue("auto", tokenizer_with(TWO_ROLES), [TOOL])
-    said = [ToolMessage("tool", "3", "add"), ToolMessage("tool", "4", "add"), Message("user", "Sum up.")]
-    bridge = spell(dialogue.tokenizer, dialogue.bridge(said, dialogue.tokenizer.eos_token))
-    text = "<result>3</result>\n\n<result>4</result>\n\nSum up."
-    assert bridge == f"\n<|im_start|>user\n{text}<|im_end|>\n<|im_start|>assistant\n"
-
-
-def test_a_named_format_is_described_where_the_template_writes_another() -> None:
-    for template in (ANY_ROLE, CHATML.replace("<tool_call>", "<call>")):
-        dialogue = get_dialogue("hermes", tokenizer_with(template), [TOOL])
-        assert isinstance(dialogue, DescribedDialogue)
-        assert list(dialogue.stop) == ["</tool_call>"]
-        assert '<tool_call>{"name": "add", "arguments": {"a": ..., "b": ...}}</tool_call>' in str(dialogue.description)
-        turn = '<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>'
-        assert [call.name for call in dialogue.parse(dialogue.tokenizer.encode(turn)).calls] == ["add"]
 
 
 @pytest.mark.parametrize("name", CALL_FORMATS)
@@ -242,17 +201,14 @@ def test_what_a_description_says_becomes_no_special_token() -> None:
         ({"type": "integer", "minimum": 1}, "integer, minimum 1"),
         ({"type": ["string", "null"]}, "string or null"),
         ({"enum": ["a", 2, None]}, '"a" or 2 or null'),
-        ({"const": "x"}, '"x"'),
         ({"anyOf": [{"type": "string"}, {"type": "null"}], "default": None}, "string or null, default null"),
         ({"type": "array", "items": {"type": "number"}, "maxItems": 3}, "array of number, maxItems 3"),
-        ({"type": "array"}, "array"),
         (
             {"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]},
             "object {a: integer, b?: any}",
         ),
         ({"$ref": "#/$defs/Tree"}, "object {value: integer, left?: Tree}"),
         ({"$ref": "https://example.org/schema"}, "schema"),
-        (True, "any"),
         ({}, "any"),
     ],
 )

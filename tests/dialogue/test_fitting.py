@@ -22,12 +22,6 @@ def text(tokens: NDArray[np.int32] | None) -> str:
     return bytes(tokens.tolist()).decode()
 
 
-def test_what_fits_stays_whole() -> None:
-    fitted = fit(PLAIN, [Message("tool", "123"), Message("user", "4")], 0, 21)
-    assert fitted is not None
-    assert text(fitted.tokens) == "<result>123</result>4"
-
-
 @pytest.mark.parametrize("room", [100, 500])
 def test_the_longest_is_cut_with_a_mark_that_counts(room: int) -> None:
     fitted = fit(PLAIN, [Message("tool", "é" * 600), Message("tool", "short")], 0, room)
@@ -38,11 +32,6 @@ def test_the_longest_is_cut_with_a_mark_that_counts(room: int) -> None:
     assert cut is not None
     assert room - 10 <= len(tokens) <= room
     assert int(cut[2]) in (1200 - 2 * len(cut[1]), 1200 - 2 * len(cut[1]) - 1)
-
-
-def test_without_room_for_the_marks_there_is_no_reply() -> None:
-    assert fit(PLAIN, [Message("tool", "x" * 100)], 0, 20) is None
-    assert fit(PLAIN, [Message("tool", "x" * 100)], 0, 60) is not None
 
 
 def test_a_cut_reply_keeps_the_templates_frame() -> None:

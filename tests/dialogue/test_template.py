@@ -111,12 +111,6 @@ def test_a_turn_with_a_call_stops_where_the_template_says() -> None:
     assert set(stops.values()) == {()}
 
 
-def test_a_turn_that_something_else_stopped_gets_the_templates_end() -> None:
-    tokenizer = tokenizer_of("chatml")
-    bridge = TemplateDialogue(tokenizer).bridge([Message("user", "x")], last_token=int(tokenizer.encode("a")[0]))
-    assert spell(tokenizer, bridge) == "<|im_end|>\n<|im_start|>user\nx<|im_end|>\n<|im_start|>assistant\n"
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("role", ["user", "tool"])
 @settings(max_examples=25, deadline=None)

@@ -10,7 +10,7 @@ import pytest
 
 import rlvr_envs
 from rlvr_envs.tasks import BENCHMARKS, benchmarks
-from rlvr_envs.tasks.benchmarks import Benchmark, rows
+from rlvr_envs.tasks.benchmarks import rows
 
 
 def test_the_names_found_without_reading_the_tables_are_those_of_their_rows() -> None:
@@ -21,19 +21,6 @@ def test_a_row_has_the_defaults_of_its_table_where_it_has_none_of_its_own() -> N
     first, second = rows("mathematics")["GSM8K"], rows("mathematics")["AIME25"]
     assert (first.verifier, first.prompt, first.max_new_tokens) == ("math", "gsm8k_cot_8shot", 512)
     assert (second.verifier, second.prompt, second.max_new_tokens) == ("math", "boxed_chat", 4096)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "named", "split"),
-    [({"test": 1}, None, "test"), ({"train": 2, "test": 1}, None, "train"), ({"train": 2, "test": 1}, "test", "test")],
-)
-def test_the_default_split_is_train_where_there_is_one_and_no_other_is_named(
-    sizes: dict[str, int], named: str | None, split: str
-) -> None:
-    texts = dict.fromkeys(
-        ("env", "hub_id", "reader", "prompt", "verifier", "title", "description", "start", "reward"), "x"
-    )
-    assert Benchmark(**texts, sizes=sizes, max_new_tokens=1, default_split=named).split == split
 
 
 def test_a_class_is_made_once_and_can_be_pickled() -> None:

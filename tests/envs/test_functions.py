@@ -62,24 +62,6 @@ def test_a_function_that_takes_something_else_is_refused(name: str, parameters: 
         TokenVectorEnv(streams(**{name: value}))
 
 
-def test_what_is_no_verifier_is_refused_in_words() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^verifier must be text or a class or a function or .*, got 3$"):
-        gymnasium.make(ID, verifier=3)
-
-
-def test_what_can_be_called_so_is_taken() -> None:
-    class Ends:
-        def __call__(self, *arguments: object, **named: object) -> bool:
-            return False
-
-    def scores(tokens: object, prompt_length: int, problem: object, factor: float = 2.0) -> float:
-        return factor
-
-    env = gymnasium.make(ID, end_condition=Ends(), process_scorer=scores)
-    env.reset(seed=0)
-    assert env.step(65)[1] == 2.0
-
-
 def test_a_named_interaction_is_checked_too(own_module: str) -> None:
     for name in ("ends", "Answers"):
         gymnasium.make(ID, interaction=f"{own_module}:{name}")

@@ -46,14 +46,6 @@ def test_the_budget_and_the_turns_before_go_on_too() -> None:
     assert (terminated, truncated) == (False, True)  # after six tokens of the policy, two of them in the state
 
 
-def test_problems_are_drawn_by_the_environments_own_generator_afterwards() -> None:
-    plain, started = TokenEnv(streams()), TokenEnv(streams())
-    plain.reset(seed=5, options={"problem": 0})
-    started.reset(seed=5, options={"state": captured(0, [A])})
-    drawn = [[env.reset()[1]["problem_index"] for _ in range(8)] for env in (plain, started)]
-    assert drawn[0] == drawn[1]
-
-
 def test_rows_start_from_states_or_prompts_as_the_list_says() -> None:
     env = vector_env(3)
     env.reset(seed=0)
@@ -74,7 +66,6 @@ def test_rows_start_from_states_or_prompts_as_the_list_says() -> None:
     [
         (captured(0, [A, EOS]), "has ended, so that nothing can follow from it"),
         (dataclasses.replace(captured(0, [A]), problem_index=9), "problem 9; this environment has"),
-        (dataclasses.replace(captured(0, [A]), problem_index=-1), "problem -1; this environment has"),
         (captured(0, [A], max_new_tokens=20), "of which there may be 21 at the end"),
         (dataclasses.replace(captured(0, [A]), tokens=np.array([81, 300], dtype=np.int32)), "tokens up to 300"),
         ([1, 2], "a state that get_state gave, got list"),

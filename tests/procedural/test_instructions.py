@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-import gymnasium
 import pytest
 
 import verifiers
@@ -216,15 +215,6 @@ def request_of(problem: Problem) -> str:
     return " ".join(word for word in request.split() if word not in TONES)
 
 
-def test_difficulty_is_the_number_of_instructions_and_of_words() -> None:
-    counts = [len(problem.reference["instruction_id_list"]) for problem in Instructions(size=300)]  # type: ignore[index]
-    assert set(counts) == {1, 2, 3}
-    for problem in Instructions(size=300, instructions=1, kinds="length_constraints", max_words=45):
-        (arguments,) = problem.reference["kwargs"]  # type: ignore[index]
-        assert arguments.get("num_words", 45) <= 45
-    assert Instructions().difficulty != Instructions(kinds="keywords").difficulty
-
-
 def test_kinds_are_ids_groups_and_presets() -> None:
     def chosen(kinds: Any) -> set[str]:
         data = Instructions(size=200, kinds=kinds)
@@ -259,14 +249,6 @@ def test_without_langdetect_the_kinds_that_need_it_are_refused_at_once(monkeypat
     with pytest.raises(MissingDependencyError, match="kinds='basic'"):
         Instructions(kinds=("punctuation", "language"))
     assert len(Instructions()) == 10_000
-
-
-def test_an_episode_is_paid_for_following_all_instructions() -> None:
-    env = gymnasium.make("rlvr/Instructions-v0", size=20, kinds="punctuation:no_comma").unwrapped
-    for response, reward in (("Rivers run on", 1), ("Rivers run, on", 0)):
-        env.reset(seed=0)
-        rewards = [env.step(token)[1] for token in [*response.encode(), env.tokenizer.eos_token]]  # type: ignore[attr-defined]
-        assert rewards[-1] == reward
 
 
 @pytest.mark.skipif(not REAL, reason="needs RLVR_DATA_DIR, a folder with the published rows")

@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from rlvr_envs import tasks
-from rlvr_envs.prompts import PRESETS, ChatPrompt, Prompt, TextPrompt, benchmarks
+from rlvr_envs.prompts import PRESETS, ChatPrompt, Prompt, TextPrompt
 from verifiers import Problem
 
 PROBLEM = Problem("p", "What is {6} * 7?", "42")
@@ -47,20 +47,6 @@ def test_an_example_s_answer_ends_where_the_next_example_begins(name: str) -> No
         continuation = exemplar.answer + prompt.separator + shown
         cut = min(continuation.find(stop) for stop in prompt.stop if stop in continuation)
         assert continuation[:cut].strip() == exemplar.answer.removesuffix("[DONE]").strip()
-
-
-@pytest.mark.parametrize(
-    ("name", "end"),
-    [
-        ("gsm8k_cot_8shot", "Question: What is {6} * 7?\nAnswer:"),
-        ("minerva_math_4shot", "Problem:\nWhat is {6} * 7?\n\nSolution:"),
-        ("mbpp_3shot", "What is {6} * 7?\n[BEGIN]\n"),
-        ("answer_only", "\nAnswer:"),
-        ("humaneval_completion", "What is {6} * 7?"),
-    ],
-)
-def test_a_text_preset_ends_where_the_answer_begins(name: str, end: str) -> None:
-    assert PRESETS[name].render(PROBLEM).endswith(end)
 
 
 # gsm8k_cot_8shot
@@ -106,12 +92,6 @@ def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
         exec(program, scope)
         for line in asserts:
             exec(line, scope)
-
-
-def test_mbpp_examples_have_the_form_of_the_data_set() -> None:
-    for exemplar in PRESETS["mbpp_3shot"].exemplars:
-        text, _, asserts = exemplar.problem.partition("\nYour code should pass these tests:\n\n")
-        assert exemplar.problem == benchmarks.mbpp_text(text, asserts.splitlines())
 
 
 # On the published rows

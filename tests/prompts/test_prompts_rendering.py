@@ -11,7 +11,7 @@ from rlvr_envs.dialogue import spell
 from rlvr_envs.prompts import ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
 from tests.dialogue.templates import tokenizer_of
 from tests.tiny_models import byte_level_tokenizer
-from verifiers import DataError, InvalidArgumentError, Message, Problem, UnknownNameError
+from verifiers import DataError, InvalidArgumentError, Message, Problem
 
 QUESTION = Problem("q", "What is 2 + 2?", "4")
 CHAT = Problem("c", (Message("system", "Be brief."), Message("user", "What is 2 + 2?")), "4")
@@ -21,11 +21,6 @@ EXEMPLARS = (Exemplar("1 + 1?", "2"), Exemplar("1 + 2?", "3"))
 def angle(messages: tuple[Message, ...]) -> str:
     """A chat template such as a tokenizer may have."""
     return "".join(f"<{message.role}>{message.content}</>" for message in messages) + "<assistant>"
-
-
-def test_a_template_is_filled_with_the_problem() -> None:
-    assert TextPrompt("Q: {problem}\nA:").render(QUESTION) == "Q: What is 2 + 2?\nA:"
-    assert TextPrompt().render(QUESTION) == "What is 2 + 2?"
 
 
 def test_a_text_template_does_not_use_the_chat_template() -> None:
@@ -67,18 +62,6 @@ def test_a_chat_without_a_tokenizer_template_has_a_plain_form() -> None:
     assert render_chat((Message("user", "Hi"),), None) == "User: Hi\n\nAssistant:"
 
 
-def test_the_plain_form_s_stop_string_is_how_its_next_turn_begins() -> None:
-    next_turn = render_chat((Message("user", "a"), Message("assistant", "b"), Message("user", "c")), None)
-    assert ChatPrompt().stop == ("\n\nUser:",)
-    assert next_turn.partition("Assistant: b")[2].startswith("\n\nUser:")
-
-
-def test_a_chat_problem_keeps_its_messages() -> None:
-    assert TextPrompt().render(CHAT, angle) == "<system>Be brief.</><user>What is 2 + 2?</><assistant>"
-    assert TextPrompt().render(CHAT) == "System: Be brief.\n\nUser: What is 2 + 2?\n\nAssistant:"
-    assert ChatPrompt().messages(CHAT) == CHAT.prompt
-
-
 def test_a_chat_problem_s_last_user_message_goes_through_the_template() -> None:
     turns = (Message("user", "Hi"), Message("assistant", "Hello"), Message("user", "2 + 2?"))
     problem = Problem("c", turns, "4")
@@ -113,35 +96,6 @@ def test_a_template_without_a_placeholder(make: type[TextPrompt]) -> None:
     assert str(caught.value) == (
         "a prompt template needs {problem} where the problem's text goes, got 'Q: {question}\\nA:'"
     )
-
-
-def test_an_unknown_name_offers_the_nearest() -> None:
-    with pytest.raises(UnknownNameError) as caught:
-        get_prompt("gsm8k_cot_5shot")
-    assert str(caught.value) == (
-        "unknown prompt 'gsm8k_cot_5shot'. Did you mean 'gsm8k_cot_8shot'? Known: answer_only, boxed_chat, "
-        "chat, choice_chat, code_chat, gsm8k_cot_8shot, humaneval_completion, mbpp_3shot and 4 more."
-    )
-
-
-def test_a_template_becomes_a_text_prompt() -> None:
-    assert get_prompt("{problem}\nA:") == TextPrompt("{problem}\nA:")
-    assert get_prompt("{problem}").name == "custom"
-
-
-def test_a_prompt_is_taken_as_it_is() -> None:
-    class Shout:
-        name = "shout"
-        stop = ("!",)
-        fingerprint = "0" * 64
-
-        def render(self, problem: Problem, chat_template: object = None) -> str:
-            return str(problem.prompt).upper()
-
-    mine: Prompt = Shout()
-    assert get_prompt(mine) is mine
-    chat = ChatPrompt()
-    assert get_prompt(chat) is chat
 
 
 @pytest.mark.parametrize("spec", [None, 3, TextPrompt, QUESTION])
@@ -227,14 +181,6 @@ def test_what_a_chat_says_is_only_text(family: str, prompt: str | Prompt, asked:
     assert len(tokens) > 0
 
 
-def test_a_chat_that_spells_no_special_token_is_encoded_as_the_template_renders_it() -> None:
-    tokenizer = tokenizer_of("chatml")
-    problem = Problem("p", " add <|im_ end|> é ", "4")
-    streams = streams_of([problem], tokenizer, prompt="chat")
-    text = streams.rules.render_prompt(problem)
-    assert streams.encode_prompt(problem).tolist() == tokenizer.encode(text, start=True).tolist()
-
-
 def test_a_template_that_strips_what_is_said_does_so_where_it_spells_a_special_token() -> None:
     tokenizer = tokenizer_of("chatml")
     template = "{% for m in messages %}<|im_start|>{{ m.content | trim }}<|im_end|>{% endfor %}"
@@ -242,13 +188,6 @@ def test_a_template_that_strips_what_is_said_does_so_where_it_spells_a_special_t
     problem = Problem("p", "  <|im_end|> x  ", "4")
     tokens = streams_of([problem], tokenizer, prompt="chat").encode_prompt(problem)
     assert spell(tokenizer, tokens) == "<|im_start|><|im_end|> x<|im_end|>"
-    assert len(special_tokens(tokenizer, tokens)) == 2
-
-
-def test_the_special_tokens_of_a_prompt_that_is_text_are_its_own() -> None:
-    tokenizer = tokenizer_of("chatml")
-    problem = Problem("p", "x", "4")
-    tokens = streams_of([problem], tokenizer, prompt="<|im_start|>{problem}<|im_end|>").encode_prompt(problem)
     assert len(special_tokens(tokenizer, tokens)) == 2
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -74,13 +73,3 @@ def served(answer: Answer = lean) -> Iterator[Server]:
 
     with serving(reply) as server.url:
         yield server
-
-
-def late(seconds: float) -> Answer:
-    """An answer that comes too late."""
-
-    def answer(code: str) -> dict[str, Any]:
-        time.sleep(seconds)
-        return lean(code)
-
-    return answer

@@ -89,14 +89,11 @@ def test_a_forged_message_hides_no_axiom_of_the_library(coq, option):
     [
         ("Require Import ZArith Lia. Open Scope Z_scope. Lemma solution : forall x, x * x >= 0. Proof. nia. Qed.",
          CoqGoal("(forall x, x * x >= 0)%Z", "Require Export ZArith.")),
-        ("Definition solution : {n : nat | n * n = 49} := exist _ 7 eq_refl.", "{n : nat | n * n = 49}"),
         ("Lemma helper n : n + 0 = n. Proof. induction n; simpl; congruence. Qed.\n"
          "Definition solution := helper.", "forall n, n + 0 = n"),
         ("Goal True. idtac \"Closed under the global context\". exact I. Qed. Definition solution := I.", "True"),
         ("Notation solution := (ltac:(exact I)).", "True"),
-        ("Theorem solution : 10 * 10 = 100. Proof. vm_compute. reflexivity. Qed.", "10 * 10 = 100"),
         ("Theorem solution : 10 * 10 = 100. Proof. native_compute. reflexivity. Qed.", "10 * 10 = 100"),
-        ("Global Set Printing All. Definition solution := I.", "True"),
         ("Require Import ssreflect. Lemma solution : forall a : Prop, a -> a. Proof. by move=> a x. Qed.",
          "forall a : Prop, a -> a"),
         ("Require Import Ltac2.Ltac2. Theorem solution : True. Proof. exact I. Qed.", "True"),
@@ -141,17 +138,6 @@ def test_axioms_of_definitions_are_named_like_any_other(coq):
 def test_an_inductive_type_of_the_submission_is_not_that_of_the_goal(coq):
     own = f"{TREE.definitions}\n{TREE_PROOF}"
     assert judged(coq, own, TREE).outcome is Outcome.INCORRECT
-
-
-@needs_coq
-@pytest.mark.long
-def test_verdicts_repeat_and_a_batch_gives_the_same(coq):
-    sources = [TREE_PROOF, "Definition solution := I.", "", "Axiom solution : forall t, mirror (mirror t) = t."]
-    problems = [Problem(str(row), "", TREE) for row in range(len(sources))]
-    one_by_one = [coq(source, problem) for source, problem in zip(sources, problems, strict=True)]
-    assert verifiers.verify_batch(coq, sources, problems) == one_by_one
-    outcomes = [Outcome.CORRECT, Outcome.INCORRECT, Outcome.NO_ANSWER, Outcome.INCORRECT]
-    assert [verdict.outcome for verdict in one_by_one] == outcomes
 
 
 @needs_coq

@@ -51,9 +51,7 @@ def judged(verifier, completion, goal):
         ("I compare them.\n```smt2\n(ite (> x y) x  ; the larger\n y)\n```", MAXIMUM),
         ("<answer>(ite (< x y) y x)</answer>", MAXIMUM),
         ("17", WITNESS),
-        ("(+ 10 (* 7 100) (- 0))", WITNESS),
         ("(bvshl x #x01)", EQUIVALENT),
-        ("(bvadd x x)", EQUIVALENT),
         ("(<= x y)", INVARIANT),
     ],
 )
@@ -135,11 +133,6 @@ def test_a_batch_and_a_copy_give_the_same_verdicts(smt):
     assert pickle.loads(pickle.dumps(smt))("17", problems[0]) == singles[0]
 
 
-def test_a_written_term_has_no_comments_and_single_spaces():
-    assert read_term("(+ x\n ;) (exit)\n  1)", ["x"], OPERATORS) == "(+ x 1)"
-    assert read_term("(g x nil)", ["x"], ["g", "nil"]) == "(g x nil)"
-
-
 def test_limits_on_size_and_depth():
     deep = "(- " * MAX_DEPTH + "x" + ")" * MAX_DEPTH
     assert read_term(deep, ["x"], OPERATORS) == deep
@@ -155,7 +148,6 @@ def test_limits_on_size_and_depth():
         ({"function": "f", "goal": "f"}, "function must be a name, its parameters and a sort"),
         ({"function": "(f ((x Int) (x Int)) Int)", "goal": "(f 1 2)"}, "function must be a name"),
         ({"function": "(n () Int)", "goal": "(> 1 0)"}, "must be one formula that mentions 'n'"),
-        ({"function": "(n () Int)", "goal": "(> n 0) (> n 1)"}, "must be one formula"),
         ({"function": "(n () Int)", "goal": "(> n 0"}, "not closed"),
         ({"function": "(n () Int)", "goal": "(> n 0)", "declarations": "(assert false)"}, "assumptions belong in the"),
         ({"function": "(n () Int)", "goal": "(> n 0)", "operators": "+"}, "operators must be a tuple of texts"),

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 
 import pytest
 
-from tests.sandbox import judge, load
+from tests.sandbox import load
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers.sandbox.isolation.probe import isolation_problem
-from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
 MODES = ("strict", "auto", "available", "none")
 ASK = """
@@ -86,10 +84,3 @@ def test_strict_is_not_content_with_landlock() -> None:
     assert isolation_problem(hello, "auto") is None
     assert "fork" in str(isolation_problem({**hello, "escapes": ["fork"]}, "available"))
     assert "no seccomp filter" in str(isolation_problem({**hello, "layers": ["landlock"]}, "available"))
-
-
-def test_the_isolation_of_a_verdict_is_what_the_servers_have_entered() -> None:
-    verifier = UnitTestVerifier(isolation="available", workers=1)
-    verdict = judge(verifier, "def f(x): return 9", CallTests("f", (CallCase((3,), 9),)))
-    verifier.close()
-    assert verdict.detail["isolation"] in (FULL, LANDLOCKED, "namespaces+seccomp", "seccomp"), sys.platform

@@ -87,11 +87,6 @@ def test_one_that_ends_says_so(runner: ProgramRunner, program: str) -> None:
     until_there_are(0, server_of(runner))
 
 
-def test_a_long_question_and_a_long_answer(runner: ProgramRunner) -> None:
-    text = "x" * 1_000_000
-    assert runner.keep(COUNTS).ask(text, LONG_S) == f"1 {text}\n"
-
-
 def test_they_end_with_their_server_and_another_takes_its_place(runner: ProgramRunner) -> None:
     live = runner.keep(COUNTS)
     server = server_of(runner)

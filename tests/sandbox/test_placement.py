@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from verifiers import Problem
-from verifiers.unit_tests import CallCase, CallTests, StdioCase, StdioTests, UnitTestVerifier
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
 
 CPUS = len(os.sched_getaffinity(0))
 YOUNG_AND_OLD = """
@@ -46,23 +46,6 @@ def test_a_young_job_stays_on_one_cpu_and_an_older_one_may_use_all(isolation: st
         assert passes_once(verifier, YOUNG_AND_OLD, problem_of((1, CPUS)))
     (server,) = verifier.idle_servers
     assert [cpus_of(pid) for pid in (server, *children_of(server))] == [CPUS] * (1 + len(children_of(server)))
-    verifier.close()
-
-
-@pytest.mark.skipif(CPUS == 1, reason="there is one CPU only")
-def test_a_program_with_standard_input_stays_on_one_cpu_too() -> None:
-    verifier = UnitTestVerifier()
-    tests = StdioTests((StdioCase("", f"(1, {CPUS})"),))
-    assert passes_once(verifier, f"{YOUNG_AND_OLD}\nprint(cpus())", Problem("cpus", "", tests))
-    verifier.close()
-
-
-@pytest.mark.skipif(CPUS == 1, reason="there is one CPU only")
-def test_a_server_waits_for_work_wherever_it_may() -> None:
-    verifier = UnitTestVerifier()
-    assert verifier("def cpus(): return 1", problem_of(1)).score == 1
-    (server,) = verifier.idle_servers
-    assert cpus_of(server) == CPUS
     verifier.close()
 
 

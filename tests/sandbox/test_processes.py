@@ -124,22 +124,6 @@ def test_a_verifier_that_is_dropped_ends_its_servers() -> None:
     wait_until_gone(pid)
 
 
-def test_without_file_isolation_it_refuses_and_says_what_is_missing() -> None:
-    source = DENY + (
-        "deny('landlock_create_ruleset', 'pivot_root')\n"
-        "try: UnitTestVerifier()('def f(x): return 9', problem)\n"
-        "except Exception as error: print(type(error).__name__, error)\n"
-        "verdict = UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
-        "print(verdict.score, verdict.detail['isolation'])"
-    )
-    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=600, check=True)
-    refusal, verdict = done.stdout.strip().split("\n")
-    assert refusal.startswith("SandboxUnavailableError this system provides neither landlock nor namespaces")
-    assert "landlock: " in refusal
-    assert "isolation='none'" in refusal
-    assert verdict == "1.0 none"
-
-
 PATHS = """
 import os
 TRIED = {
@@ -265,8 +249,6 @@ def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
         ({"": "max 100000"}, 6),
         ({"": "150000 100000"}, 2),
         ({"/a": "400000 100000", "/a/b": "300000 100000"}, 3),
-        ({"/a": "50000 100000", "/a/b": "max 100000"}, 1),
-        ({"/a/b": "900000 100000"}, 6),
         ({"/other": "100000 100000"}, 6),
         ({"/a/b": ""}, 6),
     ],
@@ -281,21 +263,6 @@ def test_cpus_are_those_of_the_container(
         (tmp_path / f"cgroup{group}" / "cpu.max").write_text(content)
     assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/own") == cpus
     assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
-
-
-def test_by_default_as_many_programs_run_as_there_are_cpus(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
-    monkeypatch.setattr(pool, "open", lambda *_: (_ for _ in ()).throw(OSError), raising=False)
-    with contextlib.closing(UnitTestVerifier(timeout_s=5)) as verifier:
-        meeting = """
-import time
-def f(x):
-    end = time.monotonic() + 1
-    while time.monotonic() < end: pass
-    return x * x
-"""
-        assert [verdict.score for verdict in verifier.verify_batch([meeting] * 4, [SQUARE] * 4)] == [1] * 4
-        assert len(verifier.idle_servers) == 3
 
 
 THREADS = """

@@ -164,8 +164,6 @@ def of_split(split: str) -> list[Problem]:
         ([], "at least one problem; got none"),
         (7, r"a sequence with len\(\) and \[index\]; got int"),
         (Rows(one, end=False), r"an IndexError from \[5\], since len\(\) is 5; got Problem.*would not end"),
-        (Rows(lambda index: "2*2="), "problem 0 .*a verifiers.Problem; got 2"),
-        (Rows(lambda index: one(index, id="")), "problem 0 .*an id, as text; got . Such as"),
         (Rows(lambda index: one(0)), "ids of their own; got 'p0' for both 0 and 1"),
         (Rows(lambda index: one(index, prompt="")), "text or a tuple of messages; got . Messages are"),
         (Rows(lambda index: one(index, prompt="\ud800")), "a prompt of characters; got '.ud800' "),
@@ -312,11 +310,9 @@ def test_sound_environments_pass() -> None:
         ),
         (with_(start=lambda self: 4), "observations in the observation space; got .*below the size"),
         (with_(reward=lambda self: np.nan), "a finite reward; got nan"),
-        (with_(reward=lambda self: "1"), "a finite reward; got 1"),
         (with_(reward=lambda self: float(next(_counts))), "the same result of step 0 for the same tokens and seed;"),
         (with_(over=lambda self: False, cut=lambda self: False), "an end within 8 tokens; got an episode that goes on"),
         (with_(over=lambda self: "no"), r"terminated or truncated as bools, not both; got \('no'"),
-        (with_(info=lambda self: {"action_mask": np.ones(3, dtype=np.int8)}), r"action_mask i8\[4\]; got int8 of"),
         (with_(info=lambda self: {"action_mask": np.zeros(4, dtype=np.int8)}), "at least one legal token .*; got none"),
         (with_(info=lambda self: {"inserted": 1}), r"a length of 3 after the step; got 2.*info\[.inserted.\]"),
         (InPlace, "an earlier observation that stays as it was; got one that a step changed.*copies"),
@@ -333,17 +329,6 @@ def test_a_mistake_of_an_environment_is_named(make: Any, message: str) -> None:
 def test_an_environment_in_place_of_its_class_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"expected a class or a function that makes an environment.*lambda"):
         check_token_env(gymnasium.make("rlvr/Sort-v0"))  # type: ignore[arg-type]
-
-
-def test_a_lost_token_is_named() -> None:
-    class Lossy(Letters):
-        def observation(self) -> Any:
-            observation = super().observation()
-            observation["tokens"][1 : len(self.text)] = 0
-            return observation
-
-    with pytest.raises(InvalidArgumentError, match=r"the environment Lossy .* the tokens \[\d, .*\] after the step;"):
-        check_token_env(Lossy, episodes=8)
 
 
 def test_a_vector_environment_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

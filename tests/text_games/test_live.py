@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -169,12 +168,3 @@ def test_a_share_of_turns_is_played_again_and_what_differs_is_no_verdict(monkeyp
     monkeypatch.setattr(library, "_play_on", lambda *asked: {**(play_on(*asked) or {}), "text": "another"})
     with pytest.raises(VerifierFailureError, match="leads to something else when it is played again"):
         replay(game, (Said("[22]"),))
-
-
-def test_no_more_games_go_on_than_are_kept() -> None:
-    games = TextArena(game="GuessTheNumber-v0")
-    live = library._live_games(os.getpid())
-    live._most = 2
-    for at in range(4):
-        replay(TextGame(*games[at].reference), (Said("[x]"),))
-        assert len(live._games) <= 2

@@ -68,12 +68,6 @@ def test_a_chat_gets_the_summary_below_its_last_user_message() -> None:
     assert reply == Reply(context=(*chat[:3], said(f"Why?\n\n{HEADING}\ny")))
 
 
-def test_a_chat_in_which_no_user_speaks_gets_the_summary_as_one() -> None:
-    chat = (Message("system", "Write a poem."),)
-    reply = Summarize(Numbered(), 1)([turn("x", ASKED), turn("y")], Problem("p", chat, ""))
-    assert reply == Reply(context=(*chat, said(f"{HEADING}\ny")))
-
-
 def test_results_are_dropped_but_for_the_latest_and_only_where_there_are_more() -> None:
     def answer(turns: Sequence[Turn], problem: Problem) -> Reply | None:
         return Reply((ToolMessage("tool", f"result {len(turns)}", "t"), said("Go on.")))
@@ -129,41 +123,6 @@ def test_any_environment_with_tools_can_sum_up() -> None:
     assert env.manifest["turns"]["interaction"] == "rlvr_envs.tools.calls.ToolInteraction"
 
 
-def test_any_environment_with_tools_can_drop_results() -> None:
-    env: Any = gymnasium.make("rlvr/Addition-v0", tools=[number], drop_results_after=150, max_new_tokens=900).unwrapped
-    env.reset(seed=0)
-    prompt = env.streams.rules.render_prompt(env.streams.problem(0))
-    calls = ["<tool>99</tool>", "<tool>20</tool>", "<tool>3</tool>"]
-    text, cuts = play(env, *calls)
-    assert cuts == [False, False, True]
-    results = [f"<result>{content}</result>" for content in (NOTE, "x" * 20, "x" * 3)]
-    assert text == prompt + "".join(call + result for call, result in zip(calls, results, strict=True))
-
-
-def test_a_chat_template_frames_the_problem_with_the_summary() -> None:
-    pytest.importorskip("transformers")
-    from tests.dialogue.templates import tokenizer_of
-
-    tokenizer = tokenizer_of("chatml")
-    env: Any = gymnasium.make(
-        "rlvr/Addition-v0", tokenizer=tokenizer, tools=["calculator"], summarize_after=400, max_new_tokens=300
-    ).unwrapped
-    env.reset(seed=0)
-    problem = env.streams.problem(0)
-    call = '<tool_call>\n{"name": "calculator", "arguments": {"expression": "1"}}\n</tool_call>'
-    stop = env.streams.rules.dialogue.stop[0] if env.streams.rules.dialogue.stop else tokenizer.eos_token
-    env.step_many([*tokenizer.encode(call), stop])
-    observation, *_, info = env.step_many([*tokenizer.encode("Done"), tokenizer.eos_token])
-    assert info["new_context"]
-    messages = env.streams.rules.opening(problem)
-    messages = (
-        *messages[:-1],
-        said(messages[-1].content.replace(problem.prompt, f"{problem.prompt}\n\n{HEADING}\nDone")),
-    )
-    expected = env.streams.rules.dialogue.open(messages)
-    assert observation["tokens"][: observation["length"][0]].tolist() == expected.tolist()
-
-
 def test_settings_that_do_not_fit_are_refused() -> None:
     def make(**arguments: Any) -> None:
         gymnasium.make("rlvr/Addition-v0", **arguments)
@@ -213,18 +172,6 @@ def test_a_context_that_can_not_hold_a_summary_is_refused(most: int) -> None:
     gymnasium.make("rlvr/Addition-v0", **settings, max_context_tokens=399)
 
 
-def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
-    pytest.importorskip("transformers")
-    from tests.dialogue.templates import tokenizer_of
-
-    tokenizer = tokenizer_of("chatml")
-    settings: dict[str, Any] = {"tokenizer": tokenizer, "tools": ["calculator"], "summarize_after": 400}
-    least = len(tokenizer.encode(REQUEST))
-    with pytest.raises(InvalidArgumentError, match="has no room for the request for a summary, which takes"):
-        gymnasium.make("rlvr/Addition-v0", **settings, max_inserted_tokens=least)
-    gymnasium.make("rlvr/Addition-v0", **settings, max_inserted_tokens=least + 100)
-
-
 @pytest.mark.parametrize(
     ("settings", "match"),
     [
@@ -257,15 +204,3 @@ def test_a_request_counts_with_the_frames_of_a_chat_template() -> None:
 def test_what_never_or_always_happens_is_refused(settings: dict[str, Any], match: str) -> None:
     with pytest.raises(InvalidArgumentError, match=match):
         gymnasium.make("rlvr/Addition-v0", **{"tools": "calculator", **settings})
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {"summarize_after": 5},
-        {"summarize_after": 700, "max_turns": 3},
-        {"drop_results_after": 1157, "max_turns": 4},
-    ],
-)
-def test_what_may_happen_is_taken(settings: dict[str, Any]) -> None:
-    gymnasium.make("rlvr/Addition-v0", tools="calculator", **settings)

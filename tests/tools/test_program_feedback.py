@@ -11,7 +11,7 @@ import pytest
 
 import rlvr_envs
 from rlvr_envs import Turn
-from rlvr_envs.program_feedback import ProgramFeedback, public_tests
+from rlvr_envs.program_feedback import ProgramFeedback
 from verifiers import InvalidArgumentError, Outcome, Problem, VerifierFailureError
 from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, StdioCase, StdioTests
 
@@ -111,12 +111,6 @@ def test_hidden_tests_have_no_influence(feedback: ProgramFeedback) -> None:
     other = AssertTests(("assert f(1) == 2", "assert f('other') == 1 / 0", "syntax error", "assert f(7)"))
     for program in ("def f(x): return 3", "def f(x): return 2", "def f(x): return 1 / 0", "x ="):
         assert said(feedback, ASSERTS, program) == said(feedback, other, program)
-
-
-def test_examples_of_a_docstring_are_public_where_their_value_is_written() -> None:
-    tests = public_tests(Problem("p", "?", CHECK), 5)
-    assert isinstance(tests, AssertTests)
-    assert tests.asserts == ("assert (f(1)) == (2)",)
 
 
 def test_where_no_test_can_stand_alone_the_first_turn_ends_the_episode(feedback: ProgramFeedback) -> None:

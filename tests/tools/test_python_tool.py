@@ -25,13 +25,10 @@ def run(tool: PythonTool, *cells: str) -> str:
         (["1 + 1"], "2"),
         (["print('é')\n'x'"], "é\n'x'"),
         (["x = 3"], "(no output)"),
-        (["None"], "(no output)"),
         (["x = 3\nprint('once')", "x += 1", "x"], "4"),
-        (["def f(n):\n    return 1 if n < 2 else n * f(n - 1)", "f(20)"], "2432902008176640000"),
         (["import random; a = random.random()", "a", "a"], None),
         (["x = 1\nraise ValueError('no')", "x"], "1"),
         (["import sys; sys.exit(3)", "5"], "5"),
-        (["while True: pass", "6"], "6"),
     ],
 )  # fmt: skip
 def test_cells_see_what_earlier_ones_defined(python: PythonTool, cells: list[str], said: str | None) -> None:
@@ -58,10 +55,6 @@ def test_a_mistake_is_answered_with_what_python_says(python: PythonTool, code: s
     answer = run(python, code)
     for line in said.splitlines():
         assert line in answer
-
-
-def test_a_cell_says_where_it_failed_by_its_own_number(python: PythonTool) -> None:
-    assert "cell 3, line 1: x" in run(python, "1", "2", "x")
 
 
 @pytest.mark.parametrize(

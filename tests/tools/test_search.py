@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
-import gymnasium
 import pytest
 
-from rlvr_envs.tools import Search, ToolUseError
+from rlvr_envs.tools import Search
 from verifiers import DataError, InvalidArgumentError
 
 pytest.importorskip("bm25s", reason="the tool Search needs the extra search")
@@ -27,17 +25,6 @@ def test_documents_with_rarer_words_and_more_of_them_come_first() -> None:
     assert found(search, "RIVER, Bern?").startswith("[1] The river Aare")
     assert found(search, "aare") == "[1] The river Aare flows through Bern."
     assert found(search, "mountain") == "no document has any of these words"
-
-
-def test_equal_documents_come_in_their_order() -> None:
-    search = Search([f"same words {number}" for number in range(50)], results=50)
-    numbers = [int(block.rsplit(" ", 1)[1]) for block in found(search, "same").split("\n\n")]
-    assert numbers == list(range(50))
-
-
-def test_a_query_without_words_is_refused_in_words() -> None:
-    with pytest.raises(ToolUseError, match="the query has no words"):
-        found(Search(TEXTS), " ?! ")
 
 
 def test_answers_have_room_for_every_document() -> None:
@@ -71,9 +58,7 @@ def test_a_folder_is_a_corpus(tmp_path: Path) -> None:
     ("content", "message"),
     [
         ("", "the file holds no rows"),
-        ('{"txt": "a"}\n', "line 1: .*text"),
         ('{"text": 3}\n', "line 1: .*text"),
-        ("no json\n", "line 1: not valid JSON"),
         ('{"text": "?"}\n', "a document of a corpus must be text with words in it"),
     ],
 )
@@ -91,12 +76,3 @@ def test_what_is_no_corpus_is_refused(tmp_path: Path) -> None:
         Search([])
     with pytest.raises(InvalidArgumentError, match="results must be at least 1, got 0"):
         Search(TEXTS, results=0)
-
-
-def test_the_manifest_names_the_corpus() -> None:
-    search = Search(TEXTS)
-    env: Any = gymnasium.make("rlvr/Addition-v0", tools=[search], max_new_tokens=60).unwrapped
-    assert env.manifest["turns"]["tools"][0]["fingerprint"] == search.fingerprint
-    env.reset(seed=0)
-    *_, info = env.step_many(env.tokenizer.encode("<tool>capital of Switzerland</tool>"))
-    assert info["inserted"] > 0

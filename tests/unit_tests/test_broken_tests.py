@@ -16,7 +16,6 @@ from verifiers.unit_tests import (
     CheckTests,
     FunctionTests,
     StdioCase,
-    StdioTests,
     UnitTestVerifier,
 )
 
@@ -71,11 +70,6 @@ def test_a_check_that_no_program_can_pass_or_fail_is_broken(
         assert reason in str(verdict.detail["exception"])
 
 
-def test_a_name_that_a_test_file_does_not_import_is_its_own_fault(verifier: UnitTestVerifier) -> None:
-    verdict = judge(verifier, RIGHT, FunctionTests("def test_it(): assert square(3) == 9"))
-    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
-
-
 def test_a_name_that_nothing_defines_is_found_before_the_program_runs(verifier: UnitTestVerifier) -> None:
     test = FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n")
     for program in (RIGHT, WRONG):
@@ -92,18 +86,14 @@ Make = Callable[[Any], object]
         (AssertTests, (5,), r"asserts must be a tuple, of which each item is text, got \(5,\)"),
         (lambda value: AssertTests((), files=value), {"a.py": 3}, "files must be a mapping from text to text, got"),
         (lambda value: CallCase(value, 9), 3, "args must be a tuple, got 3"),
-        (lambda value: CallCase(value, 9), [3], r"args must be a tuple, got \[3\]"),
         (lambda value: CallCase((), 9, value), ["x"], r"kwargs must be a mapping, got \['x'\]"),
-        (lambda value: CallTests("f", value), CallCase((), 1), "cases must be a tuple, of which each item is a"),
         (lambda value: CallTests("f", value), (((3,), 9),), "cases must be a tuple, of which each item is a CallCase"),
         (lambda value: CallTests("f", (), tolerance=value), "1e-6", "tolerance must be a number or None, got '1e-6'"),
-        (lambda value: CallTests("f", (), tolerance=value), True, "tolerance must be a number or None, got True"),
         (
             lambda value: CallTests("f", (), tolerance=value),
             float("nan"),
             "tolerance must be a number or None, got nan",
         ),
-        (lambda value: StdioTests((), tolerance=value), -1, "tolerance must be at least 0, or None, got -1"),
         (lambda value: StdioCase(value, ""), 3, "stdin must be text, got 3"),
         (lambda value: StdioCase("3", "8", value), "90", "alternatives must be a tuple, of which each item is text"),
     ],

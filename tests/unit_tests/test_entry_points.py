@@ -64,10 +64,3 @@ def check(candidate):
 def test_what_can_be_no_entry_point_is_the_callers_mistake(verifier: UnitTestVerifier, tests: Tests) -> None:
     with pytest.raises(InvalidArgumentError, match=r"problem 'p': .*entry.point.* must be a .*name.*, got '"):
         judge(verifier, "def f(): return 1", tests)
-
-
-@pytest.mark.parametrize("comment", ["", "# as above\n", "\n    # well\n"])
-def test_a_body_that_repeats_its_function_continues_the_prompt(verifier: UnitTestVerifier, comment: str) -> None:
-    prefix = 'def twice(x):\n    """Double."""\n'
-    program = f"{comment}    return 2 * x\n\ndef twice(x):\n    return x + x\n"
-    assert judge(verifier, program, CheckTests("twice", "def check(c): assert c(4) == 8", prefix)).score == 1

@@ -63,33 +63,23 @@ TAGS = 'import re\ndef f(x):\n    return re.sub(r"<think>.*</think>\\s*", "", x)
 CASES |= {
     # Tags and tokens around fences.
     "a tag before the fence": (f"<answer>```python\n{F}\n```\n</answer>", F),
-    "two tags before the fence": (f"<answer> <code>```python\n{F}\n```\n</code></answer>", F),
-    "a tag after the fence": (f"<answer>\n```python\n{F}\n```</answer>", F),
     "a token after the fence": (f"```python\n{F}\n```<|im_end|>", F),
-    "another token after the fence": (f"```python\n{F}\n```<｜end▁of▁sentence｜>\n", F),
     "a label in brackets around the fence": (f"[ANSWER]```python\n{F}\n```[/ANSWER]", F),
     "a token after an unclosed block": (f"```python\n{F}<|im_end|><|endoftext|>\n", F),
     "a tag closes the block": (f"<answer>\n```python\n{F}\n</answer>\nDone.", F),
-    "a token after code": (f"{F}</s>", F),
     "a token in the code": (f"```python\n{F}.split('<|im_end|>')\n```", f"{F}.split('<|im_end|>')"),
     "a generic type is no tag": ("```python\nx = a <b> c\n```", "x = a <b> c"),
     # Thoughts.
     "a thought that is cut off": (f"<think>\n```python\ndef f(x):\n    retu\n</think>\n\n```python\n{F}\n```", F),
-    "cut off, no labels": (f"<think>\n```\ndef f(x):\n    retu\n</think>\n\n```\n{F}\n```", F),
     "cut off within a line": (f"```python\ndef f(x):\n    retu</think>```python\n{F}\n```", F),
     "a thought in brackets": (f"[THINK]```\nx\n[/THINK]\n```\n{F}\n```\n", F),
     "channels": (f"<|channel|>analysis<|message|>```\nx\n<|channel|>final<|message|>\n```\n{F}\n```\n", F),
     "a thought, then code": (f"```python\nx\n```\n</think>\n\n{F}", F),
-    "a thought, then statements": ("So.\n</think>\n\nn = int(input())\nprint(n)", "n = int(input())\nprint(n)"),
-    "a thought, then tags": (f"```python\nx\n```\n</think>\n<answer>\n{F}\n</answer>", F),
     "a thought, then prose": (f"```python\n{F}\n```\n</think>\n\nThat is all.", "That is all."),
     "a thought, then an unclosed block": (f"```\nx\n```\n</think>\n\n```python\n{F}", F),
     "the end of a thought in the code": (f"```python\n{TAGS}\n```\n", TAGS),
-    "and a block after it": (f"```python\n{TAGS}\n```\nOutput:\n```\n5\n```\n", TAGS),
-    "and a thought before it": (f"```\nx\n```\n</think>\n```python\n{TAGS}\n```\n", TAGS),
     "the end of a thought within a string": ("```python\nx = '<think>4</think> 5'\n```", "x = '<think>4</think> 5'"),
     "a thought, then what continues the prompt": (f"```\nx\n```\n</think>\n{BODY}\n```\n", BODY),
-    "and no fence": (TAGS, TAGS),
     "a line of a string that ends thoughts": (
         "```python\nx = '''\n</think>\n'''\n```\nRun:\n```bash\nls\n```\n",
         "x = '''\n</think>\n'''",
@@ -100,89 +90,60 @@ CASES |= {
         f"labelled {info}": (f"```{info}\n{F}\n```\n```\n5\n```\n", F)
         for info in (
             "py",
-            "Python3",
-            "PYTHON",
-            " python ",
             "python3.11",
             "python {.line-numbers}",
             "{.python .numberLines}",
-            "{python}",
-            "python linenums=1",
             'python title="Solution"',
-            "language-python",
             "python,ignore",
             "ipython",
-            "py3 ",
         )
     },
     "a label after text": (f"**Solution:** ```python\n{F}\n```\nDone.", F),
-    "a label after an item's mark": ("- ```python\n  def f(x):\n      return x\n  ```\n", F),
     "an item's mark, no label": ("1. ```\n   def f(x):\n       return x\n   ```\n", F),
     # Fences.
-    "tildes": (f"~~~python\n{F}\n~~~\n", F),
     "backticks in tildes": ("~~~python\nx = '''\n```\n'''\n~~~\n", "x = '''\n```\n'''"),
     "four backticks": ("````python\nx = '''\n```\n'''\n````\n", "x = '''\n```\n'''"),
-    "closed by more": (f"```python\n{F}\n`````\n", F),
     "Markdown": (f"````markdown\nSo:\n```python\n{F}\n```\n````\n", F),
     "Markdown with equal fences": (f"```markdown\nSo:\n```python\n{F}\n```\n```\n", F),
     "fences in a string": (f"```python\n{DOC}\n```\nSo.", DOC),
-    "fences in a string, no label": (f"```\n{DOC}\n```\n", DOC),
     "a string that is not closed": (f'```python\nx = """a\n```\nBetter:\n```python\n{F}\n```\n', F),
     "an apostrophe in a comment": (f"```python\n{F}  # it's\n```\n", f"{F}  # it's"),
     "no newline before the fence": (f"```python\n{F}```\nThis works.\n```bash\nls\n```", F),
-    "no newline before the fence and a tag": (f"```python\n{F}```</answer>", F),
     "no newline after a string": ('```python\nx = """\n"""```\nSo.', 'x = """\n"""'),
-    "a fence in a comment": (f"```python\n{F}  # a ```b```\n```", f"{F}  # a ```b```"),
     "a fence in a string of a line": ("```python\nx = '```'\ny = '''```\n'''\n```", "x = '```'\ny = '''```\n'''"),
-    "a block without anything": (f"```python\n{F}\n```\n```python\n\n```\n", F),
     "unclosed": (f"So:\n```python\n{F}", F),
     "unclosed, after an output": (f"```\n5\n```\n```python\n{F}\n", F),
-    "unclosed, and another": (f"```python\ndef f(x):\n    retu\n\nOnce more:\n\n```python\n{F}\n```\n", F),
     "a fence at the end": (f"```python\n{F}\n```\n\n```python", F),
     "a quotation": ("So:\n> ```python\n> def f(x):\n>     return x\n> ```\nDone.", F),
-    "a quotation within another": (">> ```python\n>> def f(x):\n>>     return x\n>> ```\n", F),
     # Other languages, and sessions.
     "a shell first": (f"```bash\npip install a\n```\n```python\n{F}\n```\n", F),
-    "a shell first, no label": (f"```bash\npip install a\n```\n```\n{F}\n```\n```text\n5\n```\n", F),
     "a session labelled as Python": (f"```python\n{F}\n```\n```python\n>>> f(1)\n1\n```\n", F),
-    "a session as text": (f"```\n{F}\n```\n```\n>>> f(1)\n1\n```\n", F),
     # No fence.
     "HTML": (
         'So:\n<pre><code class="language-python">def f(x):\n    return x &lt; 2\n</code></pre>\nDone.',
         f"{F} < 2",
     ),
     "HTML over lines": (f"<pre>\n<code>\n{F}\n</code>\n</pre>\n", F),
-    "HTML as written": (f"<code>{F} < 2 & x</code>", f"{F} < 2 & x"),
     "a tag": (f"Here it is.\n<answer>\n{F}\n</answer>", F),
-    "an unclosed tag": (f"<answer>\n{F}", F),
     "MBPP's brackets": (f"[BEGIN]\n{F}\n[DONE]\nSo.", F),
-    "MBPP's brackets, cut off": (f"[BEGIN]\n{F}", F),
     "a label in brackets": (f"[PYTHON]\n{F}\n[/PYTHON]\n[TESTS]\nf(1)\n[/TESTS]", F),
     "a listing": (f"\\begin{{lstlisting}}[language=Python, frame=single]\n{F}\n\\end{{lstlisting}}\n", F),
-    "a minted listing": (f"\\begin{{minted}}{{python}}\n{F}\n\\end{{minted}}\n", F),
     "listings": (
         f"\\begin{{minted}}{{bash}}\nls\n\\end{{minted}}\n\\begin{{minted}}{{python}}\n{F}\n\\end{{minted}}\n"
         "\\begin{minted}{bash}\nls\n\\end{minted}\n",
         F,
     ),
     "tags in a program": ("import a\nx = '''\n<code>\n1\n</code>\n'''", "import a\nx = '''\n<code>\n1\n</code>\n'''"),
-    "tags in prose": ("It is `<code>x</code>`, so <code>y</code>.", "It is `<code>x</code>`, so <code>y</code>."),
     "fences in the strings of a program": (DOC, DOC),
     # What continues the prompt.
     "continued with statements": ("n = int(input())\nprint(n)\n```\nThis reads n.\n", "n = int(input())\nprint(n)"),
-    "continued with a comment": ("# Read n.\nprint(n)\n```\n", "# Read n.\nprint(n)"),
-    "a heading, and a block that is cut off": (f"# Solution\n```\n{F}\n", F),
     "continued, an example in between": (
         "n = int(input())\nprint(n)\n```\nOutput:\n```\n5\n```\n",
         "n = int(input())\nprint(n)",
     ),
     "prose like a statement": (f"if you want it:\n```\n{F}\n```\n", F),
-    "continued, a tag after the fence": (f"{BODY}\n```</answer>\n", BODY),
-    "continued, no newline before the fence": (f"{BODY}```\nSo.\n", BODY),
     "continued up to a tag": (f"{BODY}\n</code>\nSo it is.", BODY),
-    "continued up to a label": (f"{BODY}\n[/PYTHON]\n", BODY),
     "continued, then prose": (f"{BODY}\n\nThis works because x is x.\n", BODY),
-    "continued, then prose and a block": (f"{BODY}\n\nExample usage:\n```python\nf(1)\n```\n", BODY),
     "continued, then more code": (
         f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
         f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
@@ -191,7 +152,6 @@ CASES |= {
         f'    """\nThis is a text.\n"""\n{BODY}\nThis is prose.',
         f'    """\nThis is a text.\n"""\n{BODY}',
     ),
-    "a program, then prose": (f"{F}\n\nThis function returns x.", F),
     "a program, then a better one": (f"def f(x): pass\n\nThis is better:\n```python\n{F}\n```\n", F),
     "capitals": ("import a\nN, M, K = a.b\nA if N else M", "import a\nN, M, K = a.b\nA if N else M"),
     "indented prose": (f"  Here is the program:\n```\n{F}\n```\n", F),
@@ -272,10 +232,8 @@ def test_a_usage_example_is_not_the_program() -> None:
     ("tests", "names"),
     [
         (CheckTests("f", "def check(f): pass"), {"f"}),
-        (CallTests("Solution().f", (CallCase((1,), 2),)), {"Solution"}),
         (CallTests("f", (CallCase((1,), 2),)), {"f", "Solution"}),
         (AssertTests(("assert set(f(1)) == {2}", "assert g.h(1)")), {"f"}),
-        (AssertTests(("assert f(1)",), entry_points=("g",)), {"g"}),
         (FunctionTests("def test(): pass", prefix="def f(x):\n"), {"f"}),
         (StdioTests((StdioCase("", ""),)), set()),
     ],
@@ -341,11 +299,6 @@ def test_extraction_takes_linear_time(text: str, beginning: str) -> None:
     start = time.process_time()
     extract(beginning + text * (60_000 // len(text)), "last_block")
     assert time.process_time() - start < 15, "linear: about a second at most; what is quadratic takes minutes"
-
-
-def test_nothing_continues_what_announces_nothing() -> None:
-    assert not continues("from __future__ import annotations\nx = 1", "import math\n", "")
-    assert not continues("    return 1", "", "f")
 
 
 @pytest.mark.parametrize(

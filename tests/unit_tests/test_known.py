@@ -41,16 +41,6 @@ def test_containers_that_hold_one_another_are_released_together() -> None:
     assert table.look() == ([], [0, 2])
 
 
-def test_a_tuple_holds_what_it_contains() -> None:
-    inner: list[object] = [1]
-    outer = [(inner,)]
-    table = known(outer, inner)
-    pair = outer[0]
-    del inner, outer
-    assert table.look() == ([], [0])
-    del pair
-
-
 def test_a_change_is_one_of_identity() -> None:
     table = known(numbers := [1, 2])
     numbers[0] = True

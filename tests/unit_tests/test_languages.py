@@ -141,18 +141,14 @@ MAIN = """public static void main(String[] args) {
 }"""
 JAVA = {
     "no public class": "class Solution { MAIN }",
-    "a package": "package a.b; class Solution { MAIN }",
-    "a nested public class": "class Solution { public class Node { } MAIN }",
     "a comment": "/** A public class that adds { */ // public class Other {\nclass Solution { MAIN }",
     "a text": 'class Solution { String text = "} public class Other {"; MAIN }',
     "a block of text": 'class Solution { String text = """\n } public class "Other" { """; char sign = \'{\'; MAIN }',
     "another public class": "public class Other { } class Solution { MAIN }",
     "another main": "class Other { public static void main(String[] args) { } } public class Solution { MAIN }",
     "a nested main": "class Solution { static class Other { public static void main(String[] args) { } } MAIN }",
-    "no static main": "class Other { void main() { } } class Solution { MAIN }",
     "annotations": '@SuppressWarnings({"all"}) public final class Solution { @SuppressWarnings({"all"}) MAIN }',
     "an interface": "public interface Solution { MAIN }",
-    "an enumeration": "enum Solution { ONE; MAIN }",
     "a name with a dollar sign": "package a.$b; public class Solution$1 { MAIN }",
 }
 

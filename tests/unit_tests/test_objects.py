@@ -52,52 +52,6 @@ def test_values_of_the_programs_own_types(verifier: UnitTestVerifier, case: Case
     assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
 
 
-TREE = '''class TreeNode:
-    def __init__(self, val=0, left=None, right=None):
-        self.val, self.left, self.right = val, left, right
-
-def build(values):
-    """The root of a search tree."""
-    root = None
-    for value in values:
-        root = insert_into(root, value)
-    return root
-
-def insert_into(node, value):
-    if node is None: return TreeNode(value)
-    if value < node.val: node.left = insert_into(node.left, value)
-    else: node.right = insert_into(node.right, value)
-    return node
-
-def mirror(root):
-    """Swap left and right everywhere."""
-'''
-MIRROR = """
-    if root is None: return None
-    root.left, root.right = mirror(root.right), mirror(root.left)
-    return root
-"""
-
-
-def test_classes_of_the_prompt_are_the_programs(verifier: UnitTestVerifier) -> None:
-    check = (
-        "def values(node): return [] if node is None else [*values(node.left), node.val, *values(node.right)]\n"
-        "def check(candidate):\n"
-        "    assert values(candidate(build([2, 1, 3]))) == [3, 2, 1]\n"
-        "    assert candidate(TreeNode(1, TreeNode(2))).right.val == 2\n"
-        "    assert candidate(None) is None\n"
-    )
-    tests = CheckTests("mirror", check, TREE)
-    assert judge(verifier, MIRROR, tests).outcome is Outcome.CORRECT
-    assert judge(verifier, f"```python\n{TREE}{MIRROR}```", tests).outcome is Outcome.CORRECT
-    assert judge(verifier, "    return root\n", tests).outcome is Outcome.INCORRECT
-    lying = """
-TreeNode.__eq__ = lambda *a: True
-TreeNode.val = property(lambda s: 2, lambda s, v: None)
-"""
-    assert judge(verifier, MIRROR + lying, tests).outcome is Outcome.INCORRECT
-
-
 def test_a_prefix_is_continued_under_every_kind_of_tests(verifier: UnitTestVerifier) -> None:
     prefix = "def helper(x): return 2 * x\n\ndef double(x):\n    '''Twice x.'''\n"
     for tests in (

@@ -44,16 +44,6 @@ def test_messages_come_whole_however_they_are_cut(pipe: tuple[Channel, int, Chan
     thread.join()
 
 
-def test_a_message_larger_than_a_pipe_arrives(pipe: tuple[Channel, int, Channel]) -> None:
-    receiver, writer, sender = pipe
-    message = [list(range(100_000)), "é" * 1000]
-    thread = threading.Thread(target=sender.send, args=(message,))
-    thread.start()
-    assert receiver.receive() == message
-    thread.join()
-    os.close(writer)
-
-
 @pytest.mark.parametrize(
     ("data", "says"),
     [

@@ -16,7 +16,6 @@ from verifiers.unit_tests.separate.side_effects import leaves_no_trace
 
 HARMLESS = [
     "def check(candidate):\n    assert candidate([1, 2]) == [2, 1]\n    assert abs(candidate(1.5) - 0.5) < 1e-6",
-    "METADATA = {'author': 'x'}\ndef check(candidate):\n    assert True, 'message'",
     (
         "import math\n"
         "import random\n"
@@ -30,9 +29,7 @@ HARMLESS = [
     ),
     "assert set(f([1, 2])) == {1, 2} and f('a').upper() == 'A'",
     "assert solve(copy.deepcopy(board)) == [row[::-1] for row in board]",
-    "from collections import Counter, defaultdict\nassert Counter(f('aab')) == Counter('aab')",
     "x = f(3)\nassert x.field.other == 2 and x.method(1) == 3",
-    "assert print(f(1)) is None",
 ]
 TRACED = [
     "import math\nmath.floor = f",

@@ -72,17 +72,3 @@ def put(x): DB.append(x)
     assert judge(verifier, program, asserts).score == 1
     calls = CallTests("f", (CallCase((1,), [1]), CallCase((2,), [1, 2])))
     assert judge(verifier, program, calls).score == 1
-
-
-def test_what_a_callback_returns_may_be_the_programs_own(verifier: UnitTestVerifier) -> None:
-    test = """def check(candidate):
-    assert candidate(["a"], lambda x: candidate(list("12"), lambda y: x + y)) == [["a1", "a2"]]
-    kept = []
-    def keep(x):
-        kept.append(candidate([x], lambda y: [y]))
-        return kept[-1]
-    result = candidate([1, 2], keep)
-    assert result == [[[1]], [[2]]] == kept and all(a is b for a, b in zip(result, kept))
-"""
-    program = "def f(xs, g): return [g(x) for x in xs]"
-    assert judge(verifier, program, CheckTests("f", test)).outcome is Outcome.CORRECT

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from ipaddress import ip_address, ip_network
+from ipaddress import ip_address
 from pathlib import PurePosixPath
-from uuid import UUID
 
 import pytest
 
@@ -48,28 +47,16 @@ def test_a_default_factory_is_the_function_that_it_was(verifier: UnitTestVerifie
 
 VALUES: list[object] = [
     None,
-    True,
     -0.0,
-    1.5,
     10**400,
-    "text\ud800",
     b"\x00\xff",
-    (1, (2,)),
-    [[1], []],
     {1: {"a": (None,)}},
     {1, 2},
-    frozenset({3}),
-    1j,
-    float("inf"),
     range(3),
-    {(1, 2): [3]},
     "\ud83d\ude00",
-    "\U0001f600",
     ["\ude00\ud83d", "\ud83d"],
     PurePosixPath("a/b"),
-    UUID(int=5),
     ip_address("10.0.0.1"),
-    ip_network("2001:db8::/32"),
     re.compile(b"a+", re.DOTALL),
     defaultdict(list, {1: [2]}),
     defaultdict(Counter),

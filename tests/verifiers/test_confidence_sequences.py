@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from verifiers import InvalidArgumentError
-from verifiers.confidence_sequences import SequentialComparison, compare_sequentially, log_evidence
+from verifiers.confidence_sequences import compare_sequentially, log_evidence
 
 SCORES = st.lists(st.tuples(*[st.sampled_from([0.0, 0.25, 0.5, 1.0])] * 2), min_size=1, max_size=30)
 STAKES = [0.03 * (0.95 / 0.03) ** (number / 9) for number in range(10)]
@@ -102,22 +102,6 @@ def test_equal_models_are_told_apart_in_fewer_than_one_run_of_twenty(kind: str) 
     values = samples_of(np.random.default_rng(0), (2000, 400), kind)
     false = sum((log_evidence(side, 0.0) >= math.log(40)).any(axis=1) for side in (values, -values))
     assert (false > 0).mean() < 0.05  # 100 runs; the bound is not tight, and chance adds 10 at most
-
-
-def decided(difference: float, seed: int, margin: float = 0.0) -> SequentialComparison:
-    generator = np.random.default_rng(seed)
-    values = generator.choice([-1.0, 0.0, 1.0], p=[0.1 - difference / 2, 0.8, 0.1 + difference / 2], size=3000)
-    return compare_sequentially(np.where(values < 0, 1.0, 0.0), np.where(values > 0, 1.0, 0.0), margin=margin)
-
-
-def test_differences_are_found_and_equality_within_a_margin() -> None:
-    large = [decided(0.1, seed) for seed in range(20)]
-    small = [decided(0.05, seed) for seed in range(20)]
-    none = [decided(0.0, seed, margin=0.05) for seed in range(20)]
-    assert {result.decision for result in (*large, *small)} == {"better"}
-    assert sum(result.decision == "equal" for result in none) >= 18
-    after = [np.median([result.decided_after or math.inf for result in results]) for results in (large, small)]
-    assert after[0] < after[1] / 2
 
 
 def test_what_has_no_known_range_or_order_is_refused() -> None:

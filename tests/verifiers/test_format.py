@@ -8,30 +8,14 @@ PROBLEM = Problem("p", "", "95")
 
 
 @pytest.mark.parametrize(
-    "completion",
-    [
-        "<think>90 + 5</think><answer>95</answer>",
-        "\n<think>\n90 + 5\n</think>\n\n<answer> 95 </answer>\n<|im_end|>",
-        "<think>is 3 < 5 > 2? <b>yes</b></think><answer>95</answer>",
-    ],
-)
-def test_think_answer(completion):
-    assert Format("think_answer")(completion, PROBLEM).outcome is Outcome.CORRECT
-
-
-@pytest.mark.parametrize(
     ("completion", "reason"),
     [
         ("95", "the tags are missing"),
-        ("<answer>95</answer><think>90 + 5</think>", "the tags are"),
-        ("<think>a</think><answer>95</answer><answer>96</answer>", "the tags are"),
         ("<think>a <think>b</think></think><answer>95</answer>", "the tags are"),
         ("<think>a</think><answer>95", "the tags are"),
         ("<think>a</think>So: <answer>95</answer>", "text outside"),
-        ("Well. <think>a</think><answer>95</answer>", "text outside"),
         ("<think>a</think><answer>95</answer> Bye.", "text outside"),
         ("<think> </think><answer>95</answer>", "nothing inside"),
-        ("<think>a</think><answer>\n</answer>", "nothing inside"),
         ("", "the tags are missing"),
     ],
 )
@@ -79,11 +63,6 @@ def test_a_pattern_matches_the_whole_completion():
 def test_a_format_is_one_form(arguments, message):
     with pytest.raises(InvalidArgumentError, match=message):
         Format(**arguments)
-
-
-def test_structures_are_named():
-    with pytest.raises(UnknownNameError, match="Did you mean 'think_answer'"):
-        Format("think-answer")
 
 
 @pytest.mark.parametrize(("length", "score"), [(0, 0.0), (10, 0.0), (15, -0.25), (20, -0.5), (30, -1.0), (1000, -1.0)])

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 import pickle
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -45,10 +43,6 @@ PROBLEM = Problem(
 
 def accuracy_reward(completion, reference):
     return reference in completion
-
-
-def reversed_order(reference, completion):
-    return completion.endswith(reference)
 
 
 def of_answers(answer, gold):
@@ -94,14 +88,6 @@ def of_annotated_chats(
     return [1.0 if gold in chat[-1]["content"] else None for chat, gold in zip(completions, solution, strict=True)]
 
 
-def of_columns(completions, **columns):
-    return [float(gold in text) for text, gold in zip(completions, columns["ground_truth"], strict=True)]
-
-
-def keyword_answer(text, **columns):
-    return columns["answer"][:] in text
-
-
 def format_reward(completions, **kwargs):
     return [float(text.startswith("<think>")) for text in completions]
 
@@ -121,7 +107,6 @@ class Grader:
 
 FOUND: list[tuple[Callable[..., Any], str]] = [
     (accuracy_reward, "accuracy_reward(completion, reference)"),
-    (reversed_order, "reversed_order(reference, completion)"),
     (of_answers, "of_answers(answer=completion, gold=reference)"),
     (by_solution, "by_solution(solution=completion, answer=reference)"),
     (evaluator, "evaluator(prediction=completion, ground_truth=reference, question=prompt)"),
@@ -136,11 +121,8 @@ FOUND: list[tuple[Callable[..., Any], str]] = [
         of_annotated_chats,
         "of_annotated_chats(completions, solution=reference, level=column, **columns), in batches, with a list",
     ),
-    (of_columns, "of_columns(completions, **columns), in batches"),
-    (keyword_answer, "keyword_answer(text=completion, **columns)"),
     (positional, "positional(completion, answer=reference)"),
     (Grader(), "Grader(response=completion, target=reference)"),
-    (functools.partial(accuracy_reward), "accuracy_reward(completion, reference)"),
 ]
 
 
@@ -161,13 +143,6 @@ def test_a_mapping_is_a_score_and_details() -> None:
     verdict = verifiers.make(compute_score)("#### 72", PROBLEM)
     assert (verdict.score, verdict.detail) == (1.0, {"source": "openai/gsm8k", "level": 3})
     assert verifiers.make(compute_score)("", Problem("mine/1", "", "7", {"level": 1})).detail["source"] == "mine"
-
-
-def test_none_in_a_batch_is_no_verdict() -> None:
-    right, unknown = verifiers.verify_batch(verifiers.make(of_annotated_chats), ["72", "7"], [PROBLEM] * 2)
-    assert right.score == 1
-    assert unknown.outcome is Outcome.VERIFIER_ERROR
-    assert math.isnan(unknown.score)
 
 
 def test_one_completion_that_breaks_a_batch_leaves_the_others_alone() -> None:
@@ -223,10 +198,6 @@ def only_names(*, model_output, gold):
     return model_output == gold
 
 
-def gold_first(gold, text):
-    return True
-
-
 @pytest.mark.parametrize(
     ("function", "message"),
     [
@@ -234,8 +205,6 @@ def gold_first(gold, text):
         (twice, r"answer and solution claim the reference.*reference='answer' \(--verifier-args reference=answer\)"),
         (two_completions, "completion and response claim the completion"),
         (only_names, "no parameter claims the completion.*say which parameter gets what, with completion="),
-        (gold_first, "no parameter claims the completion.*with completion="),
-        (lambda: 1, "no parameter claims the completion"),
     ],
 )
 def test_what_is_claimed_twice_or_by_nothing_is_refused(function: Callable[..., Any], message: str) -> None:
@@ -336,13 +305,6 @@ def test_a_method_of_no_instance_is_refused() -> None:
         read_convention(lambda self, completion: True, {})
 
 
-def test_an_annotated_text_is_no_batch() -> None:
-    def of_one(completions: str, answer: str) -> float:
-        return float(answer in completions)
-
-    assert verifiers.make(of_one)("72", PROBLEM).outcome is Outcome.SCORED
-
-
 @dataclasses.dataclass(frozen=True)
 class Sum:
     numbers: tuple[int, ...]
@@ -359,19 +321,6 @@ def test_a_structured_reference_is_a_mapping_and_its_fields_have_names() -> None
     problem = Problem("p", "", Sum((1, 2), 3))
     assert verifiers.make(equation)("1+2 = 3", problem).score == 1
     assert verifiers.make(countdown)("1+2 = 3", problem).score == 1
-
-
-def test_countdown_can_be_scored_by_public_functions() -> None:
-    def equation_reward(completions, target, nums, **kwargs):
-        found = [re.search(r"<answer>(.*)</answer>", text) for text in completions]
-        used = [sorted(map(int, re.findall(r"\d+", match[1]))) if match else [] for match in found]
-        return [
-            float(numbers == sorted(given) and eval(match[1]) == total)
-            for match, numbers, given, total in zip(found, used, nums, target, strict=True)
-        ]
-
-    env: Any = gym.make("rlvr/Countdown-v0", verifier=equation_reward)
-    assert "target=reference, nums=column" in env.unwrapped.manifest["verifier_call"]
 
 
 # The check before use
@@ -417,22 +366,6 @@ def test_plurals_and_lists_of_references_get_a_list() -> None:
         assert verifiers.make(function)("8", Problem("p", "", ["7", "8"])).score == 1
 
 
-def test_fields_of_a_reference_are_columns() -> None:
-    def countdown(completion, numbers, target):
-        return sum(numbers) == target and str(target) in completion
-
-    assert verifiers.make(countdown)("3", Problem("p", "", Sum((1, 2), 3))).score == 1
-
-
-def test_columns_alone_are_taken_if_the_completion_is_named() -> None:
-    def of_level(completion, level):
-        return len(completion) == level
-
-    with pytest.raises(VerifierContractError, match="nothing is known of level"):
-        verifiers.make(of_level)
-    assert verifiers.make(of_level, completion="completion")("abc", PROBLEM).score == 1
-
-
 def test_what_fails_on_every_gold_is_refused_even_if_it_was_confirmed() -> None:
     def failing(completion, **columns):
         return columns["labels"] == completion
@@ -466,18 +399,6 @@ def test_who_names_a_parameter_confirms_the_reading(caplog: pytest.LogCaptureFix
     assert "scores the gold answer of none" in caplog.text
 
 
-def test_a_format_that_catches_its_own_errors_gets_messages() -> None:
-    def careful(completions, **kwargs):
-        try:
-            return [float("<answer>" in chat[0]["content"]) for chat in completions]
-        except TypeError:
-            return [0.0] * len(completions)
-
-    judge = verifiers.make(careful)
-    check_reading(judge, [PROBLEM])
-    assert judge("<answer>", PROBLEM).score == 1
-
-
 def misread(completion, answer):
     return completion in answer
 
@@ -492,10 +413,6 @@ def test_a_gold_must_score_above_nothing() -> None:
     number = Problem("p", "", 72)
     with pytest.raises(VerifierContractError, match="whose reference is 72, with AttributeError: 'int' object has no"):
         check_reading(verifiers.make(on_numbers), [number])
-
-
-def test_some_golds_may_be_beyond_a_function() -> None:
-    assert check_reading(verifiers.make(on_numbers), [Problem("p", "", 72), PROBLEM]) == "ANSWER"
 
 
 def test_what_takes_no_reference_is_not_checked() -> None:
@@ -565,18 +482,6 @@ def test_a_function_is_named_by_its_file(tmp_path: Path, monkeypatch: pytest.Mon
         verifiers.make("elsewhere/json.py:rewards")
     with pytest.raises(InvalidArgumentError, match=r"name what is in the file, as in elsewhere/json\.py:name$"):
         verifiers.make("elsewhere/json.py")
-
-
-def test_the_command_audits_a_function_by_itself(tmp_path: Path) -> None:
-    (tmp_path / "rewards.py").write_text("def accuracy_reward(completion, answer): return answer in completion\n")
-    command = [sys.executable, "-m", "agents", "audit-verifier", "rewards.py:accuracy_reward"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=None, check=False)
-    assert done.returncode == 1, done.stderr
-    assert "called as accuracy_reward(completion, answer=reference): 11 golds" in done.stdout
-    for attack in ("hedge", "denied", "every-candidate"):
-        (line,) = [line for line in done.stdout.splitlines() if line.startswith(f"{attack} ")]
-        assert "100.00 %" in line
-    assert "exception" in done.stdout
 
 
 def turns_of(completion, dialogue):

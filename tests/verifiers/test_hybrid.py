@@ -36,12 +36,6 @@ def test_the_judge_is_asked_only_where_the_rule_finds_no_answer_or_cannot_read_t
     assert (verdicts[0].cost, verdicts[2].cost) == ({}, {"seconds": 2.0})
 
 
-def test_nothing_is_asked_where_the_rule_decides_everything():
-    judge = Judge()
-    assert Hybrid("numeric", judge)("95", GOLD).outcome is Outcome.CORRECT
-    assert judge.batches == []
-
-
 def test_a_rule_that_broke_is_no_case_for_the_judge():
     def failing(completion, problem):
         raise RuntimeError("out of memory")

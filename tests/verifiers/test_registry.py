@@ -42,15 +42,6 @@ def failing(completion, problem):
     raise RuntimeError("the judge is down")
 
 
-def test_make_takes_a_class_with_arguments():
-    assert verifiers.make(ExactVerifier, strip=False) == ExactVerifier(strip=False)
-
-
-def test_make_returns_a_batch_verifier_as_it_is():
-    built = verifiers.make("gate", parts=["exact"])
-    assert verifiers.make(built) is built
-
-
 def test_make_takes_an_entry_point(entry_point):
     assert verifiers.make("third_party") == ExactVerifier()
     assert "third_party" in verifiers.registered_names()
@@ -98,12 +89,6 @@ class Awaited:
 def test_make_refuses_what_would_have_to_be_awaited(verifier):
     with pytest.raises(VerifierContractError, match=r"name a plain function that calls asyncio\.run"):
         verifiers.make(verifier)
-
-
-def test_factory_must_build_something_callable(clean_registry):
-    verifiers.register("nothing")(verifiers.factory(lambda: 3))
-    with pytest.raises(VerifierContractError, match="'nothing' built 3, of type int, which cannot be called"):
-        verifiers.make("nothing")
 
 
 def test_register_refuses_a_taken_name_and_takes_the_same_factory_again(clean_registry):
@@ -192,18 +177,6 @@ def test_completions_and_problems_come_in_pairs():
         verifiers.verify_batch(ExactVerifier(), ["a"], [PROBLEM] * 2)
 
 
-def test_verify_judges_in_one_line():
-    assert verifiers.verify("exact", " 7 ", "7").outcome is Outcome.CORRECT
-    assert verifiers.verify("exact", "A", "a", casefold=True).outcome is Outcome.CORRECT
-    assert verifiers.verify("exact", "A", "a").outcome is Outcome.INCORRECT
-
-
-def test_importing_verifiers_stays_cheap():
-    heavy = "{'sympy', 'torch', 'transformers', 'datasets', 'numpy'}"
-    program = f"import sys, verifiers; assert not {heavy} & set(sys.modules), {heavy} & set(sys.modules)"
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
 # One rule for what a name stands for: a class is constructed, a marked factory is called, anything else is the verifier
 
 
@@ -272,17 +245,6 @@ def test_a_class_may_return_numbers_singly_and_in_batches(named):
     assert pickle.loads(pickle.dumps(verifier))("", PROBLEM) == half
 
 
-def test_a_batch_may_be_an_array():
-    class Batch:
-        def __call__(self, completion, problem):
-            return 1.0
-
-        def verify_batch(self, completions, problems):
-            return np.array([1.0, 0.5])
-
-    assert [v.score for v in verifiers.verify_batch(verifiers.make(Batch), ["a", "b"], [PROBLEM] * 2)] == [1.0, 0.5]
-
-
 @pytest.mark.parametrize("returned", ["half", 0.5, {"a": 1}, [0.5, 0.5], [None]])
 def test_a_batch_of_something_else_is_refused_and_named(returned):
     class Wrong(HalfScore):
@@ -291,11 +253,6 @@ def test_a_batch_of_something_else_is_refused_and_named(returned):
 
     with pytest.raises(VerifierContractError, match="returned"):
         verifiers.verify_batch(verifiers.make(Wrong), [""], [PROBLEM])
-
-
-def test_verify_gives_a_verdict_whatever_the_verifier_returns():
-    assert verifiers.verify(ends_with_gold, "7", "7") == Verdict.of(Outcome.CORRECT)
-    assert verifiers.verify(f"{__name__}:HalfScore", "7", "7").score == 0.5
 
 
 def test_a_function_that_builds_a_verifier_and_is_not_marked_is_refused_when_it_is_made():
@@ -309,11 +266,6 @@ def test_a_function_that_builds_a_verifier_and_is_not_marked_is_refused_when_it_
         verifiers.make(build)
     with pytest.raises(VerifierContractError, match=r"returned <function ends_with_gold.*@verifiers\.factory"):
         verifiers.make(build_with_options)("", PROBLEM)
-
-
-def test_what_is_named_has_to_be_a_verifier():
-    with pytest.raises(VerifierContractError, match=r"PROBLEM' is Problem\(.*cannot be called"):
-        verifiers.make(f"{__name__}:PROBLEM")
 
 
 # Importing
@@ -339,7 +291,6 @@ def test_a_module_of_the_current_folder_is_found(tmp_path, monkeypatch):
         ("x = 1\nraise ValueError('two\\nlines')\n", r"ValueError: two lines \(.*own_module\.py, line 2\)"),
         ("def f(:\n", r"SyntaxError: .*own_module\.py, line 1\)"),
         ("\nimport no_such_package_here\n", r"ModuleNotFoundError: .*no_such_package_here.*own_module\.py, line 2\)"),
-        ("from json import nothing_of_it\n", r"ImportError: .*nothing_of_it.*own_module\.py, line 1\)"),
         ("import sys\nsys.exit(3)\n", r"SystemExit: 3 \(.*own_module\.py, line 2\)"),
     ],
 )

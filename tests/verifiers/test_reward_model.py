@@ -67,14 +67,6 @@ def test_texts_of_about_one_length_share_a_forward_pass_where_padding_changes_no
     assert list(map(tuple, seen)) == shapes
 
 
-def test_chat_prompts_go_through_the_chat_template():
-    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
-    verdict = make("reward_model", model=model, tokenizer=tokenizer)("7", Problem("p", CHAT, None))
-    text = "<system>be brief</s><user>3+4?</s><assistant>7</s>"
-    ids = torch.tensor([tokenizer(text, add_special_tokens=False)["input_ids"]])
-    assert verdict.score == pytest.approx(model(input_ids=ids).logits.item(), abs=1e-5)
-
-
 def test_a_prompt_of_text_is_scored_as_the_same_prompt_in_a_message():
     model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
     verifier = make("reward_model", model=model, tokenizer=tokenizer)
@@ -109,14 +101,6 @@ def test_the_start_token_is_not_doubled():
     assert chat("7", problems()[0]).score == pytest.approx(expected, abs=1e-5)
     assert own("7", problems()[0]).score == pytest.approx(expected, abs=1e-5)
     assert text("7</s>", problems("<s><user>3+4=</s><assistant>")[0]).score == pytest.approx(expected, abs=1e-5)
-
-
-def test_the_format_of_text_leaves_the_chat_template_out():
-    model, tokenizer = tiny_model(pad_token_id=1), character_tokenizer(chat_template=CHAT_TEMPLATE)
-    verifier = make("reward_model", model=model, tokenizer=tokenizer, format="text")
-    assert verifier("7", problems()[0]).score == pytest.approx(alone(model, tokenizer, "3+4=7"), abs=1e-5)
-    expected = alone(model, tokenizer, "be brief\n\n3+4?7")
-    assert verifier("7", Problem("p", CHAT, None)).score == pytest.approx(expected, abs=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -170,13 +154,6 @@ def test_limit_is_the_smallest_stated_and_can_be_given():
     assert given("7" * 10, problems("")[0]).outcome is Outcome.SCORED
 
 
-def test_text_without_tokens_is_an_error():
-    tokenizer = character_tokenizer(chat_template="{{ '' }}")
-    verdict = make("reward_model", model=tiny_model(), tokenizer=tokenizer)("7", Problem("p", CHAT, None))
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert verdict.detail["tokens"] == 0
-
-
 def test_logit_that_is_not_finite_is_an_error():
     model = tiny_model(pad_token_id=1)
     torch.nn.init.constant_(model.score.weight, float("nan"))
@@ -202,12 +179,6 @@ def test_a_classifier_of_tokens_is_refused(tmp_path):
 def test_model_object_needs_a_tokenizer():
     with pytest.raises(InvalidArgumentError, match="pass tokenizer="):
         make("reward_model", model=tiny_model())
-
-
-@pytest.mark.parametrize("option", [{"batch_size": 0}, {"max_tokens": 0}])
-def test_sizes_are_positive(option):
-    with pytest.raises(InvalidArgumentError, match="at least 1, or None, got 0"):
-        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), **option)
 
 
 def test_model_runs_in_32_bit_and_evaluation_mode():

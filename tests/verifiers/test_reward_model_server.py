@@ -128,14 +128,11 @@ def test_a_temporary_failure_is_asked_again_and_then_reported(answer: Answer, ca
         ((404, b"no model my/model"), "answered 404: no model my/model"),
         ((302, b""), "answered 302"),
         ((200, b"{}"), "does not answer like vLLM's /pooling"),
-        ((200, b"[]"), "does not answer like vLLM's /pooling"),
         ((200, b'{"data": []}'), "does not answer like vLLM's /pooling"),
         ((200, b'{"data": [{"data": null}]}'), "expected one finite logit"),
         (pooled(0.1, 0.9), "expected one finite logit"),
         (pooled(True), "expected one finite logit"),
-        (pooled("7"), "expected one finite logit"),
         (pooled(float("nan")), "expected one finite logit"),
-        (pooled(float("inf")), "expected one finite logit"),
     ],
     ids=repr,
 )
@@ -164,15 +161,6 @@ def test_an_error_is_that_of_its_row_alone(verifier: Any) -> None:
     assert fits.score == 1.0
     assert "400: longer than the maximum model length" in str(long.detail["error"])
     assert never_sent.detail["tokens"] == 25
-
-
-def test_a_closed_port_is_an_error_that_names_it(verifier: Any) -> None:
-    with serving(lambda *_: None) as address:
-        pass
-    verdict = verifier(address)("7", PROBLEM)
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert f"no reward model server answers at {address}/pooling" in str(verdict.detail["error"])
-    assert "refused" in str(verdict.detail["error"])
 
 
 def test_a_server_that_does_not_answer_in_time_is_an_error(verifier: Any) -> None:
@@ -212,9 +200,6 @@ def test_the_key_is_read_from_a_variable_and_shown_nowhere(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"server": "localhost:8000"}, "an address that begins with http://"),
-        ({"timeout_s": 0}, "timeout_s must be greater than 0"),
-        ({"timeout_s": float("inf")}, "timeout_s must be finite and greater than 0"),
         ({"device": "cpu"}, "leave device='cpu' out"),
         ({"server": None, "api_key": "k"}, "api_key and timeout_s go with a server"),
         ({"model": object()}, "must be the name that it serves"),

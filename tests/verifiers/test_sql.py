@@ -49,25 +49,19 @@ def judge() -> Iterator[Judge]:
         ("SELECT name FROM singer ORDER BY name DESC", "SELECT name FROM singer", Outcome.CORRECT),
         ("SELECT name FROM singer ORDER BY name DESC", "SELECT name FROM singer ORDER BY name", Outcome.INCORRECT),
         ("SELECT age FROM singer", "SELECT DISTINCT age FROM singer", Outcome.INCORRECT),
-        ("SELECT age FROM singer", "SELECT age FROM singer WHERE id < 4", Outcome.INCORRECT),
         ("SELECT 2.0", "SELECT 2", Outcome.CORRECT),
         ("SELECT 2.0000000001", "SELECT 2", Outcome.INCORRECT),
         ("SELECT 0.1 + 0.2", "SELECT 0.3", Outcome.CORRECT),
         ("SELECT sum(height) FROM (SELECT height FROM singer ORDER BY id DESC)", "SELECT 5.1", Outcome.CORRECT),
-        ("SELECT julianday('2024-01-03')", "SELECT julianday('2024-01-01')", Outcome.INCORRECT),
         ("SELECT julianday('2024-01-01 00:00:01')", "SELECT julianday('2024-01-01')", Outcome.INCORRECT),
-        ("SELECT date('2024-01-01', '+1 day')", "SELECT '2024-01-02'", Outcome.CORRECT),
-        ("SELECT 1234567.89", "SELECT 1234567.0", Outcome.INCORRECT),
         ("SELECT 1e-9", "SELECT 2e-9", Outcome.INCORRECT),
         ("SELECT 9007199254740992.0", "SELECT 9007199254740993", Outcome.INCORRECT),
-        ("SELECT 2.001", "SELECT 2", Outcome.INCORRECT),
         ("SELECT '2'", "SELECT 2", Outcome.INCORRECT),
         ("SELECT NULL", "SELECT height FROM singer WHERE id = 3", Outcome.CORRECT),
         ("SELECT ''", "SELECT height FROM singer WHERE id = 3", Outcome.INCORRECT),
         ("SELECT age, name FROM singer", "SELECT name, age FROM singer", Outcome.INCORRECT),
         ("SELECT name, age FROM singer", "SELECT name FROM singer", Outcome.INCORRECT),
         ("SELECT nome FROM singer", "SELECT name FROM singer", Outcome.INCORRECT),
-        ("SELECT name FROM", "SELECT name FROM singer", Outcome.INCORRECT),
         ("The names are Ada and Bo.", "SELECT name FROM singer", Outcome.NO_ANSWER),
         ("DELETE FROM singer", "SELECT name FROM singer", Outcome.NO_ANSWER),
         ("", "SELECT name FROM singer", Outcome.NO_ANSWER),
@@ -148,17 +142,6 @@ def test_a_reference_that_nothing_can_be_judged_by_is_an_error(
         (verdict,) = verifiers.verify_batch(verifier, [completion], [Problem("p", "", reference)])
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert complaint in str(verdict.detail["error"])
-
-
-LUCKY = "SELECT name FROM singer WHERE age = 30"
-GOLD = "SELECT name FROM singer WHERE age = (SELECT max(age) FROM singer WHERE height > 1.65)"
-
-
-def test_a_second_database_shows_what_one_can_not(judge: Judge) -> None:
-    assert judge(LUCKY, GOLD).outcome is Outcome.CORRECT
-    verdict = judge(LUCKY, GOLD, SINGERS, SINGERS.replace("30", "31"))
-    assert verdict.outcome is Outcome.INCORRECT
-    assert verdict.detail == {"database": 1, "same": False, "rows": 0, "expected_rows": 1}
 
 
 def test_changed_copies_show_it_too_and_are_the_same_every_time() -> None:
@@ -265,9 +248,3 @@ def test_a_wider_tolerance_is_one_of_floats_alone() -> None:
         problem = Problem("p", "", {"query": "SELECT 1.0 / 3", "scripts": [SINGERS]})
         assert verifier("SELECT 0.3333", problem).outcome is Outcome.CORRECT
         assert verifier("SELECT 0.33", problem).outcome is Outcome.INCORRECT
-
-
-def test_a_copy_has_a_process_of_its_own() -> None:
-    with contextlib.closing(pickle.loads(pickle.dumps(SQLVerifier(most_rows=1)))) as copy:
-        problem = Problem("p", "", {"query": "SELECT 1", "scripts": [SINGERS]})
-        assert copy("SELECT name FROM singer", problem).outcome is Outcome.TIMEOUT

@@ -3,7 +3,7 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers the environments
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, RLVRError, UnknownNameError, verifier_record
+from verifiers import InvalidArgumentError, Outcome, Problem, RLVRError, verifier_record
 
 MIXED = """
 verifier = "weighted_sum"
@@ -41,11 +41,6 @@ def test_a_file_describes_a_composition(write):
     assert mixed("7", Problem("p", "", "7")).score == 1.0
 
 
-def test_json_says_the_same(write):
-    write('{"verifier": "gate", "parts": ["exact", {"verifier": "numeric", "whole": true}]}', "mine.json")
-    assert verifiers.verify("mine.json", "7", "7").outcome is Outcome.CORRECT
-
-
 def test_the_one_liner_reads_a_file_that_changed(write):
     write('verifier = "exact"')
     assert verifiers.verify("mine.toml", "A", "a").outcome is Outcome.INCORRECT
@@ -64,7 +59,6 @@ def test_the_one_liner_reads_a_file_that_changed(write):
             r"mine.toml: the verifier 'numeric' got an unexpected keyword argument 'whoel'. Did you mean 'whole'",
         ),
         ("verifier = 3", r"mine.toml: the key 'verifier' must be a verifier's name"),
-        ('verifier = "other.toml"', r"mine.toml: the key 'verifier' must be a verifier's name"),
         ('verifier = "gate"\nparts = ["exact", "mine.toml"]', r"mine.toml: part '1': a part can't be a file"),
         ('verifier = "gate"\n[parts.a]\nverifer = "exact"', r"mine.toml: part 'a': .* a table with the key 'verifier'"),
         ('verifier = "gate"\n[[parts]]\nverifier = 3', r"mine.toml: parts.0: the key 'verifier' must be"),
@@ -73,7 +67,6 @@ def test_the_one_liner_reads_a_file_that_changed(write):
             r"mine.toml: part 'a': part 'b': rel_tol must be",
         ),
         ('verifier = "weighted_sum"\nparts = ["exact", "numeric"]\nweights = [1, -1]', "mine.toml: weights must not"),
-        ('verifier = "weighted_sum"\nparts = ["exact"]\nweights = 3', "mine.toml: weights must be a list or a"),
         ('verifier = "judge"\nmodel = "m"\nbase_url = "x"\napi_key = "env:NO_SUCH_KEY"', "NO_SUCH_KEY, which is not"),
     ],
 )
@@ -87,11 +80,6 @@ def test_json_errors(write):
         verifiers.make(write('{"verifier": "gate", "weights": 1, "weights": 2}', "mine.json"))
     with pytest.raises(InvalidArgumentError, match="must hold a table"):
         verifiers.make(write("[1]", "mine.json"))
-
-
-def test_the_kind_of_error_stays(write):
-    with pytest.raises(UnknownNameError):
-        verifiers.make(write('verifier = "gate"\nparts = ["numerik"]'))
 
 
 def test_a_file_that_is_not_there_and_arguments_for_one_that_is(write):

@@ -1,7 +1,5 @@
 import math
 
-import pytest
-
 from verifiers import Outcome, Problem, Verdict, make
 from verifiers.with_gold import WithGold
 
@@ -38,10 +36,3 @@ def test_a_proxy_that_broke_is_an_error_whatever_the_gold_verifier_says():
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert math.isnan(verdict.score)
     assert verdict.detail["gold"]["score"] == 1.0
-
-
-def test_parts_are_named_with_their_arguments():
-    verifier = make("with_gold", proxy=("length_penalty", {"free": 0, "limit": 4}), gold=("numeric", {"whole": True}))
-    verdicts = verifier.verify_batch(["95", "9495"], [PROBLEM] * 2)
-    assert [verdict.score for verdict in verdicts] == pytest.approx([-0.5, -1.0])
-    assert [verdict.detail["gold"]["score"] for verdict in verdicts] == [1.0, 0.0]

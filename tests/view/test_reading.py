@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from importlib.metadata import version
 from pathlib import Path
 
@@ -80,13 +77,6 @@ def test_one_sample_and_the_summaries_are_read(log: Path) -> None:
     assert sum(summary.limit == "token" for summary in summaries) == sum(
         number % 11 == 0 and number % 6 != 5 for number in range(SAMPLES)
     )
-
-
-def test_inspects_command_dumps_it(tmp_path: Path) -> None:
-    write_inspect_log(run_of(tmp_path / "run", [row(0), row(1)]), tmp_path / "log.eval")
-    program = Path(sys.executable).with_name("inspect")
-    done = subprocess.run([program, "log", "dump", tmp_path / "log.eval"], capture_output=True, text=True, check=True)
-    assert [sample["id"] for sample in json.loads(done.stdout)["samples"]] == ["p0", "p1"]
 
 
 def test_a_run_that_did_not_finish_is_read(tmp_path: Path) -> None:

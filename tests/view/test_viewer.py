@@ -119,18 +119,6 @@ def test_ten_thousand_rows_are_a_table(page: Page, address: str) -> None:
     picture(page, "table")
 
 
-def test_outcomes_have_colors(page: Page, address: str) -> None:
-    open_table(page, address)
-    colors = [
-        page.get_by_text(outcome, exact=True).first.evaluate(
-            "cell => { while (getComputedStyle(cell).backgroundColor === 'rgba(0, 0, 0, 0)') cell = cell.parentElement;"
-            " return getComputedStyle(cell).backgroundColor }"
-        )
-        for outcome in ("correct", "incorrect", "no_answer", "timeout", "scored", "verifier_error")
-    ]
-    assert len(set(colors)) == len(colors), colors
-
-
 @pytest.mark.parametrize("number", range(len(ODD) - 1))
 def test_a_completion_is_shown_as_text(page: Page, address: str, number: int) -> None:
     open_sample(page, address, "p0", number + 1)

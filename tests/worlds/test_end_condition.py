@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
-from rlvr_envs import FixedActions, Reply, TokenEnv, Turn
-from tests.envs.helpers import says, streams, text_tokens, two_bs, vector_env
-from verifiers import IllegalTokenError, InvalidArgumentError, Problem
+from rlvr_envs import FixedActions, TokenEnv
+from tests.envs.helpers import streams, text_tokens, two_bs, vector_env
+from verifiers import IllegalTokenError, InvalidArgumentError
 
 A, B, C = text_tokens("abc")
 
@@ -27,26 +26,6 @@ def test_the_token_that_meets_the_condition_terminates_and_belongs_to_the_comple
         assert env.step(token)[2:4] == (False, False)
     _, reward, terminated, truncated, info = env.step(B)
     assert (reward, terminated, truncated, info["completion"]) == (1.0, True, False, "bab")
-
-
-def test_it_ends_the_episode_although_the_interaction_would_answer() -> None:
-    def ask(turns: Sequence[Turn], problem: Problem) -> Reply:
-        return says("?")
-
-    env = single(interaction=ask, max_inserted_tokens=4, stop=["b"])
-    env.reset(options={"problem": 0})
-    _, _, terminated, truncated, info = env.step(B)
-    assert (terminated, truncated, info["inserted"]) == (False, False, 1)
-    _, _, terminated, truncated, info = env.step(B)
-    assert (terminated, truncated, "inserted" in info) == (True, False, False)
-
-
-def test_an_environment_without_a_condition_keeps_its_short_cut() -> None:
-    plain, conditional = streams(), streams(end_condition=two_bs)
-    for stream in (plain, conditional):
-        stream.reset([0], [np.random.default_rng(0)], [0])
-    assert plain.append_ordinary(A)
-    assert not conditional.append_ordinary(A)
 
 
 # Fixed legal tokens

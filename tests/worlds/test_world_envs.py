@@ -11,7 +11,7 @@ import pytest
 
 from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv
 from rlvr_envs.tasks import GridWorld, Maze
-from rlvr_envs.worlds import MOVES, Walk, WalkVerifier, move_tokens, world_of
+from rlvr_envs.worlds import MOVES, WalkVerifier, move_tokens, world_of
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, UnknownNameError
 
 IDS = ("rlvr/GridWorld-v0", "rlvr/Maze-v0")
@@ -165,22 +165,6 @@ def test_the_four_moves_and_nothing_else_are_legal_in_any_tokenizer(env_id: str,
         ended = terminated or truncated
 
 
-def test_tokenizers_pay_and_end_alike() -> None:
-    for text in ("RUR", "RR", "LDLDLDLDLDLD", "UULR"):
-        char, byte = (play(maze(tokenizer=name), text) for name in ("char", "byte"))
-        assert char[:3] == byte[:3]
-
-
-def test_the_default_tokens_are_one_to_four_in_a_small_vocabulary() -> None:
-    env = gridworld()
-    assert isinstance(env.tokenizer, CharTokenizer)
-    assert move_tokens(env.tokenizer).tolist() == [1, 2, 3, 4]
-    assert env.streams.vocab_size == 1 + 4 + 4 + 2
-    for restricted in (False, True):
-        _, info = gridworld(restrict_actions=restricted).reset(seed=0)
-        assert info["action_mask"].tolist() == [0, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
-
-
 def test_a_tokenizer_without_the_moves_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"has none for \['U'\]: use tokenizer='char' or 'byte'"):
         gridworld(tokenizer=CharTokenizer("LDR0123>:"))
@@ -200,11 +184,3 @@ def test_a_token_of_two_moves_is_walked_where_it_is_allowed() -> None:
     env.reset(seed=0)
     _, reward, terminated, _, info = env.step(257)
     assert (reward, terminated, info["verdict"].answer) == (-10.0, True, "RR")
-
-
-def test_where_tokens_have_led_is_known() -> None:
-    env = maze()
-    env.reset(seed=0)
-    observation, *_ = env.step_many(env.tokenizer.encode("RUL"))
-    tokens, problem = observation["tokens"][: observation["length"][0]], env.streams.dataset[0]
-    assert Walk(env.tokenizer).cell(tokens, 3, problem) == (0, 1)
