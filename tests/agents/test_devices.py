@@ -24,7 +24,6 @@ from agents import (
     PreferencePair,
     RewardModelConfig,
     add_lora,
-    evaluate,
     load_policy,
     make_batch,
     new_reward_model,
@@ -44,7 +43,6 @@ from agents.policies import devices
 from agents.policies.transformers.memory import cacheable_tokens
 from agents.rollouts.problem_order import episodes_of_step
 from agents.runs.files.hardware import hardware
-from agents.search import Beam
 from rlvr_envs import CharTokenizer
 from tests.agents.agent_cases import (
     all_weights,
@@ -182,23 +180,6 @@ def test_agents_learn_the_same_without_float64(case: str) -> None:
     assert_same(*on_both(lambda device: learned(case, device), "mps"))
 
 
-def test_adapters_learn_the_same() -> None:
-    pytest.importorskip("peft")
-    assert_same(*on_both(lambda device: learned("grpo/kl", device, lora=True)))
-
-
-@pytest.mark.parametrize("case", ["grpo/kl", "vineppo"])
-def test_a_step_from_playing_to_the_weights_is_the_same(case: str) -> None:
-    def work(device: str) -> list[Any]:
-        env = sort_env("grpo")
-        agent = make_agent(case, moved_policy(device, playing_policy(env)), problems_per_step=2)
-        agent.learn(env, steps=1)
-        return [weight.detach().cpu() for weight in agent.policy.parameters()]
-
-    for one, other in zip(*on_both(work), strict=True):
-        np.testing.assert_allclose(other, one, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("name", DEVICES)
 def test_supervised_learning_is_the_same(name: str) -> None:
     def work(device: str) -> list[Any]:
@@ -249,29 +230,6 @@ def test_a_reward_model_learns_and_scores_the_same(name: str) -> None:
 
 
 # Evaluating and saving
-
-
-@pytest.mark.parametrize("search", [None, Beam(width=2)])
-def test_evaluations_are_the_same(search: Any) -> None:
-    def work(device: str) -> Any:
-        env = sort_env("grpo")
-        return evaluate(env, moved_policy(device, playing_policy(env)), problems=3, search=search).score
-
-    assert_same(*on_both(work))
-
-
-def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:
-    batch = played_trajectories()
-    with simulated_device():
-        agent = make_agent("ppo/separate", moved_policy("cuda", tiny_policy()))
-        agent.update(batch)
-        agent.save(tmp_path / "saved")
-        agent.update(batch)
-        expected = all_weights(agent).detach().cpu()
-    resumed = make_agent("ppo/separate")
-    resumed.load(tmp_path / "saved")
-    resumed.update(batch)
-    np.testing.assert_allclose(all_weights(resumed).detach(), expected, rtol=0, atol=1e-6)
 
 
 def test_a_checkpoint_of_the_cpu_goes_on_on_the_device(tmp_path: Path) -> None:
@@ -402,11 +360,6 @@ def test_the_reason_depends_on_the_build(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     with pytest.raises(InvalidArgumentError, match="torch finds no device of CUDA"):
         choose_device("cuda")
-
-
-def test_a_device_is_checked_before_a_model_is_looked_for() -> None:
-    with pytest.raises(InvalidArgumentError, match="available here"):
-        load_policy("no/such/model", device="cuda")
 
 
 def test_models_of_python_are_loaded_to_the_device(tmp_path: Path) -> None:

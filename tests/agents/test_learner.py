@@ -352,19 +352,6 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     assert largest_difference(weights(policy), weights(twin)) == 0
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
-    policy = tiny_policy()
-    with torch.no_grad():
-        policy.parameters()[0][0, 0] = bad
-    batch = make_batch(some_trajectories())
-    metrics = Learner(policy, LearnerConfig()).step(
-        batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN)
-    )
-    assert metrics["skipped"] == 1
-    assert not math.isfinite(metrics["sampling/sampling_logp_difference/max"])
-
-
 @FLOAT64
 def test_the_fused_optimiser_is_off_with_the_flag_and_gives_the_same_weights() -> None:
     """AdamW with decay on the same gradients, in one kernel and operation by operation."""

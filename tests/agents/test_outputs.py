@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from agents.runs.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
-from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 
@@ -80,34 +78,3 @@ COMMANDS = {
     "audit-verifier": ("audit-verifier", "numeric", "--dataset", "Addition", "--json"),
     "demo": ("demo", "--folder"),
 }
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_commands_find_out_before_they_work(
-    name: str, blocked: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def work(*_: Any, **__: Any) -> Any:
-        raise AssertionError("work was begun")
-
-    for target in (
-        "agents.commands.evaluate.load_policy",
-        "agents.commands.sft.policy_for",
-        "agents.commands.training.policy_for",
-        "verifiers.audit_verifier",
-        "agents.experiments.demo.make_warm_start",
-    ):
-        monkeypatch.setattr(target, work, raising=False)
-    code, _, errors = rlvr(*COMMANDS[name], blocked)
-    assert code == 2
-    assert "can't write to the folder" in errors
-
-
-def test_an_audits_file_is_replaced_only_when_that_is_asked_for(tmp_path: Path, rlvr: Command) -> None:
-    path = tmp_path / "report.json"
-    path.write_text("mine")
-    arguments = ("audit-verifier", "numeric", "--dataset", "Addition", "--limit", "2", "--json", str(path))
-    _, _, errors = rlvr(*arguments)
-    assert "exists already" in errors
-    assert path.read_text() == "mine"
-    rlvr(*arguments, "--overwrite")
-    assert path.read_text().startswith("{\n")

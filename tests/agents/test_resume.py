@@ -11,13 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from agents import (
-    Run,
-)
 from agents.runs.run import latest_checkpoint
-from verifiers import InvalidArgumentError, MissingDataError
 
 STEPS = 8
 OPTIONS = [
@@ -88,14 +82,3 @@ def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
     checkpoint = latest_checkpoint(tmp_path / "run")
     assert checkpoint is not None
     assert checkpoint.name == f"step-{metrics(tmp_path / 'run')[-1]['step']:06d}"
-
-
-def test_a_run_folder_is_not_written_over(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", {}, loggers=())
-    run.log(1, {"reward": float("nan"), "loss": 0.5})
-    run.close()
-    assert metrics(tmp_path / "run") == [{"step": 1, "reward": None, "loss": 0.5}]
-    with pytest.raises(InvalidArgumentError, match="holds a run already"):
-        Run(tmp_path / "run", {}, loggers=())
-    with pytest.raises(MissingDataError, match="no run to resume"):
-        Run(tmp_path / "other", {}, resume=True, loggers=())

@@ -22,7 +22,6 @@ from agents.policies.transformers.loading import load_model
 from agents.policies.transformers.lora import base_of, merged
 from agents.policies.transformers.rounding import restored, rounded
 from agents.preferences.reward_model import new_reward_model
-from agents.runs.files.sizes import in_words
 from rlvr_envs import ByteTokenizer
 from tests.commands import Command
 from verifiers import InvalidArgumentError, RLVRError
@@ -256,14 +255,6 @@ def test_what_a_checkpoint_takes_is_said_before_and_what_it_took_after(
     run(*command[1:], "--problems", "2", "--out", str(tmp_path / "scores"))
 
 
-def test_the_estimate_says_what_dominates(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    train(tmp_path / "run", "--model", str(source), steps=1)
-    weights = sum(parameter.numel() for parameter in load_model(source).parameters())
-    said = capsys.readouterr().out
-    assert f"a checkpoint takes about {in_words(12 * weights)} ({in_words(2 * weights)} the model in bfloat16, " in said
-    assert f"{in_words(8 * weights)} the optimiser's 2 numbers for each trained weight" in said
-
-
 def test_the_pace_is_said_once_after_the_first_steps() -> None:
     pace = Pace(begun=10, total=110)
     said = [pace.after(10 + step, seconds) for step, seconds in ((1, 60.0), (2, 3.0), (3, 5.0), (4, 5.0))]
@@ -292,13 +283,6 @@ def test_options_of_the_other_kind_of_export_are_refused(
     code, _, errors = rlvr("export", *arguments, "--folder", tmp_path / "out")
     assert code == 2
     assert message in errors
-
-
-@pytest.mark.parametrize(
-    ("size", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1614e6, "1.61 GB"), (999.6e6, "1 GB"), (546e6, "546 MB")]
-)
-def test_sizes_have_three_digits(size: float, words: str) -> None:
-    assert in_words(size) == words
 
 
 def test_a_policy_of_a_model_made_in_memory_keeps_its_type() -> None:
