@@ -34,7 +34,6 @@ from agents import (
     PPOConfig,
     ReinforceConfig,
     ReinforcePlusPlusConfig,
-    ReMaxConfig,
     RLOOConfig,
     Trajectory,
     TRPOConfig,
@@ -554,11 +553,7 @@ def test_bounds_of_importance_weights_need_samples_of_others() -> None:
         (OPOConfig, {"epochs": 2}, "exactly on-policy"),
         (ReinforceConfig, {"epochs": 2}, "its loss has no ratio .* got epochs=2 and minibatches=1"),
         (RLOOConfig, {"minibatches": 2}, "its loss has no ratio"),
-        (ReMaxConfig, {"epochs": 3}, "its loss has no ratio"),
-        (A2CConfig, {"minibatches": 2}, "its loss has no ratio"),
-        (A2CConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
         (PPOConfig, {"critic": None}, "or use GRPO, which has none"),
-        (TRPOConfig, {"critic": None}, "TRPOConfig needs a critic"),
         (TRPOConfig, {"minibatches": 2}, "epochs and minibatches must be 1"),
         (TRPOConfig, {"learner": LearnerConfig(learning_rate=0.1)}, "learning_rate=0.1 would have no effect here:"),
         (NPGConfig, {"learner": LearnerConfig(warmup_steps=3)}, "warmup_steps=3 would have no effect here.*max_kl"),
@@ -567,7 +562,6 @@ def test_bounds_of_importance_weights_need_samples_of_others() -> None:
         (ReinforcePlusPlusConfig, {"group_size": 2, "group_baseline": True, "gamma": 0.9}, "gamma=0.9 would have no"),
         (A2CConfig, {"steps_ahead": 2, "gae_lambda": 0.5}, "gae_lambda=0.5 would have no effect"),
         (ActorCriticConfig, {"critic": None}, r"needs a critic: set critic=CriticConfig\(\)"),
-        (ActorCriticConfig, {"epochs": 2}, "its loss has no ratio"),
         (ReinforceConfig, {"critic": CriticConfig()}, "does not use a critic: leave critic out, or set"),
         (ReinforcePlusPlusConfig, {"group_baseline": True}, "group_size must be at least 2"),
     ],
@@ -589,10 +583,9 @@ def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_chan
 
 
 class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # whatever it wraps
-    """Counts the steps that were made, and may spoil rewards."""
+    """Counts the steps that were made."""
 
     steps = 0
-    spoil: float | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name == "step_many":
@@ -601,10 +594,7 @@ class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # w
 
     def _step_many(self, tokens: Any, counts: Any) -> Any:
         self.steps += 1
-        observation, reward, terminated, truncated, info = self.env.step_many(tokens, counts)  # type: ignore[attr-defined]
-        if self.spoil is not None:
-            info = {**info, "rewards": info["rewards"] + self.spoil}
-        return observation, reward, terminated, truncated, info
+        return self.env.step_many(tokens, counts)  # type: ignore[attr-defined]
 
 
 def without_parts_at_length(completion: str, problem: Problem) -> Verdict:

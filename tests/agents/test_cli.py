@@ -127,16 +127,6 @@ def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
-def test_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(f'{{"question": "q", "answer": {n}.5}}\n' for n in range(8)), encoding="utf-8")
-    arguments = ("check-dataset", "Text", "--split", "train", "--verifier", "exact", "--args", f"dataset={path}")
-    code, output, _ = rlvr(*arguments)
-    assert code == 1
-    assert "data/train/0, data/train/1, data/train/2 and 5 more: verifier_error" in output
-    assert output.count("exact match compares") == 1
-
-
 def test_references_without_a_gold_completion_are_read(tmp_path: Path, rlvr: Command) -> None:
     (tmp_path / "ifeval").mkdir()
     row = {"key": 1, "prompt": "Write.", "instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}
@@ -513,10 +503,8 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
         ("train grpo --env not_there:Env", "there is no module 'not_there'"),
         ("envs own_things:Twos", "expected a subclass of rlvr_envs.TaskEnv"),
         ("sft --env own_things:Twos --out m", "own_things:Twos has no data set of gold completions"),
-        ("train grpo --env Addition --verifier exact --reward-model x", "two verifiers: 'exact'"),
         ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
         ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
-        ("audit-verifier --dataset Addition", "no verifier to audit"),
         ("check-dataset own_things:Echo --split dev", "unknown split 'dev'. Known: test, train."),
         ("verify x 4 --verifier own_things:nothing", "of a tuple, return the score)\n"),
         ("train grpo --env own_things:Louder", "Louder overrides step, which its vector environment does not"),

@@ -171,12 +171,6 @@ def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
     assert summaries[4]["metadata"]["problem_id"] == "a\x00b\nc"
 
 
-def test_rows_that_hold_only_what_a_summary_needs_are_enough(tmp_path: Path) -> None:
-    short = {name: row()[name] for name in row() if name not in ("prompt", "reference", "completion", "detail")}
-    log = logged(run_of(tmp_path / "run", [short]))
-    assert log["samples/p0_epoch_1.json"]["messages"] == [{"role": "assistant", "content": "", "source": "generate"}]
-
-
 # Training
 
 

@@ -232,18 +232,6 @@ def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: P
         read_completions(written(tmp_path / "file.jsonl", [line]))
 
 
-def test_a_folder_with_an_evaluation_is_named_with_what_grading_can_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "made.jsonl").write_text('{"completion": "1"}\n')
-    command = ("grade", "made.jsonl", "--env", "Sort", "--out", "graded")
-    (first, *_), (second, _, error), (third, *_) = rlvr(*command), rlvr(*command), rlvr(*command, "--overwrite")
-    assert (first, second, third) == (0, 2, 0)
-    assert "graded holds an evaluation: replace it with --overwrite" in error
-    assert "--resume" not in error
-
-
 def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the file holds no rows"):
         read_completions(written(tmp_path / "file.jsonl", []))
@@ -377,16 +365,6 @@ def test_runs_are_compared_on_the_problems_they_share(tmp_path: Path) -> None:
     assert (base.score, base.comparison, other.score) == (0.5, None, 1.0)
     assert other.comparison == statistics.compare([0.5, 1.0, 0.0], [1.0, 1.0, 1.0])
     assert other.sentence(first).startswith("no difference between b and a is shown (+0.500")
-
-
-def test_better_is_said_only_where_the_interval_lies_above_zero(tmp_path: Path) -> None:
-    first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
-    same = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
-    best = run_of(tmp_path / "c", [[1.0]] * 40)
-    _, (_, to_same, to_best) = compare_runs([first, same, best])
-    assert to_same.sentence(first).startswith("no difference between b and a is shown")
-    assert to_best.sentence(first).startswith("c is better than a (+0.500")
-    assert compare_runs([best, first])[1][1].sentence(best).startswith("a is worse than c (-0.500")
 
 
 def test_equal_scores_are_called_equal(tmp_path: Path) -> None:

@@ -148,20 +148,6 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
         assert_equal(result, expected)
 
 
-def test_long_completions_after_short_prompts_are_read_plainly() -> None:
-    """At prompt 64 and completion 1024 the mask costs more than the prompt saves."""
-    costs = costs_of(model("qwen2"))
-
-    def cheaper(prompt: int, completion: int) -> bool:
-        tokens = torch.zeros(8, prompt + completion, dtype=torch.long)
-        layout = plan(tokens, torch.full((8,), prompt + completion), torch.full((8,), prompt))
-        return is_cheaper(layout, *tokens.shape, costs)
-
-    assert cheaper(128, 32)
-    assert cheaper(512, 128)
-    assert not cheaper(64, 1024)
-
-
 def test_a_model_that_ignores_the_layout_is_found_out() -> None:
     made = model("qwen2")
     inner = made.forward
