@@ -182,6 +182,18 @@ def test_a_wrapper_that_hides_wait_is_looked_at_again(wrapped: bool) -> None:
     assert all((more >= 2) == wrapped for more in extra)
 
 
+def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_episodes() -> None:
+    def make() -> Any:
+        return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4)
+
+    env = third_party(2, make)
+    tokens = int(env.single_action_space.n)  # type: ignore[attr-defined]
+    policy = CausalLMPolicy(tiny_policy().model, PolicyConfig(vocab_size=tokens))
+    played = rollout(env, policy, [Episode(-1, n, n) for n in range(5)])
+    assert all(one.verdict is not None and one.problem_id.startswith("addition/") for one in played)
+    assert all(one.score == one.verdict.score for one in played if one.verdict is not None)
+
+
 @pytest.mark.parametrize(
     ("env", "message"),
     [

@@ -97,6 +97,15 @@ def test_group_functions_by_hand() -> None:
     assert group_z_score(scores, groups, valid).tolist() == pytest.approx(expected, abs=ROUNDING)
 
 
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-12, 0.0])
+@pytest.mark.parametrize("size", [1, 3, 8, 64])
+def test_groups_of_equal_scores_get_exactly_0(size: int, epsilon: float) -> None:
+    for score in (0.3, 0.1 + 0.2, 1 / 3, 1e-300, -7.7, 0.0, 1e16):
+        scores = f64(*[score] * size)
+        assert group_centered(scores, one_group(scores), all_valid(scores)).tolist() == [0.0] * size
+        assert group_z_score(scores, one_group(scores), all_valid(scores), epsilon).tolist() == [0.0] * size
+
+
 # A moving average
 
 

@@ -583,9 +583,10 @@ def test_a_batch_by_hand_that_can_not_be_divided_is_refused_before_anything_chan
 
 
 class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # whatever it wraps
-    """Counts the steps that were made."""
+    """Counts the steps that were made, and may spoil rewards."""
 
     steps = 0
+    spoil: float | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name == "step_many":
@@ -594,7 +595,10 @@ class CountsSteps(gymnasium.vector.VectorWrapper):  # type: ignore[type-arg] # w
 
     def _step_many(self, tokens: Any, counts: Any) -> Any:
         self.steps += 1
-        return self.env.step_many(tokens, counts)  # type: ignore[attr-defined]
+        observation, reward, terminated, truncated, info = self.env.step_many(tokens, counts)  # type: ignore[attr-defined]
+        if self.spoil is not None:
+            info = {**info, "rewards": info["rewards"] + self.spoil}
+        return observation, reward, terminated, truncated, info
 
 
 def without_parts_at_length(completion: str, problem: Problem) -> Verdict:
@@ -649,3 +653,38 @@ def test_maxrl_finds_out_at_the_first_episode_that_scores_are_negative() -> None
     with pytest.raises(InvalidArgumentError, match=r"MaxRL needs scores of at least 0 .* is -0.01"):
         agent.learn(counted, steps=5)
     assert counted.steps <= 3
+
+
+@pytest.mark.parametrize("spoil", [math.nan, math.inf])
+def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil: float, tmp_path: Path) -> None:
+    from agents import Run
+    from agents.runs.run import latest_checkpoint
+
+    env = sort_env("grpo")
+    counted = CountsSteps(env)
+    agent = make_agent("grpo", playing_policy(env))
+    run = Run(tmp_path / "run", {}, loggers=())
+    agent.learn(counted, steps=1)
+
+    def break_it(step: int, _: Any) -> None:
+        counted.spoil = spoil if step == 2 else None
+
+    before = all_weights(agent)
+    with pytest.raises(InvalidArgumentError, match=r"the reward of token \d+ is (nan|inf) in an episode of problem"):
+        agent.learn(counted, steps=5, run=run, callbacks=[break_it])
+    run.close()
+    assert agent.steps == 2
+    assert not torch.equal(all_weights(agent), before)
+    kept = latest_checkpoint(tmp_path / "run")
+    assert kept is not None
+    assert kept.name == "step-000002"
+
+
+def test_an_agent_acts_with_the_mask_and_rows_that_it_is_given() -> None:
+    agent = make_agent("grpo")
+    observation: Any = {"tokens": np.full((3, 6), 3, dtype=np.int32), "length": np.full(3, 2, dtype=np.int32)}
+    mask = np.zeros((3, agent.policy.vocab_size), dtype=np.int8)
+    mask[[0, 1, 2], [4, 9, 7]] = 1
+    action = agent.act(observation, action_mask=mask, rows=np.array([True, False, True]))
+    assert (action.tokens[0, 0], action.tokens[2, 0]) == (4, 7)
+    assert action.counts.tolist() == [1, 0, 1]

@@ -13,6 +13,7 @@ import torch
 
 from agents import Run, tiny_model
 from agents.learn.checkpoint import save_checkpoint
+from agents.learn.random_state import random_state, set_random_state
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
 from verifiers import InvalidArgumentError
 
@@ -88,3 +89,10 @@ def test_every_global_generator_goes_on_where_it_was(tmp_path: Path) -> None:
     assert draw() != expected
     make_agent("grpo").load(tmp_path / "saved")
     assert draw() == expected
+
+
+def test_states_of_gpus_that_are_not_here_are_left_out() -> None:
+    state = random_state()
+    here = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
+    set_random_state({**state, "cuda": [*here, torch.zeros(16, dtype=torch.uint8)]})
+    assert torch.equal(torch.get_rng_state(), state["torch"])

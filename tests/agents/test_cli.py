@@ -14,11 +14,13 @@ from typing import Any
 import pytest
 import torch
 
-from agents import Learner, load_policy, save_model, tiny_model
-from rlvr_envs import ENVIRONMENTS, ByteTokenizer
+from agents import AGENTS, Learner, load_policy, save_model, tiny_model
+from rlvr_envs import ENVIRONMENTS, ByteTokenizer, HuggingFaceTokenizer
 from rlvr_envs.tasks import CLASSES
 from tests.commands import Command
 from tests.conftest import USABLE
+from tests.dialogue.templates import CHATML
+from tests.tiny_models import byte_level_tokenizer
 
 BENCHMARKS = [
     cls.__name__.removesuffix("Env")
@@ -125,6 +127,16 @@ def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command
     assert code == 1
     assert "/train/1: incorrect, answer '4'" in output
     assert "1 of 2 gold completions pass, 1 incorrect" in output
+
+
+def test_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text("".join(f'{{"question": "q", "answer": {n}.5}}\n' for n in range(8)), encoding="utf-8")
+    arguments = ("check-dataset", "Text", "--split", "train", "--verifier", "exact", "--args", f"dataset={path}")
+    code, output, _ = rlvr(*arguments)
+    assert code == 1
+    assert "data/train/0, data/train/1, data/train/2 and 5 more: verifier_error" in output
+    assert output.count("exact match compares") == 1
 
 
 def test_references_without_a_gold_completion_are_read(tmp_path: Path, rlvr: Command) -> None:
@@ -281,6 +293,19 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
 
 SMALL = ("--env", "Addition", "--env-args", "tokenizer=char", "max_new_tokens=4", "--steps", "1")
 NEEDED = {"dr-grpo": ("--max-tokens", "4"), "pass-at-k": ("--k", "2"), "gdpo": None}
+
+
+@pytest.mark.parametrize("name", [name for name in AGENTS if NEEDED.get(name, ()) is not None])
+def test_every_agent_trains_from_the_command_line(name: str, tmp_path: Path, rlvr: Command) -> None:
+    folder = tmp_path / "run"
+    extra = NEEDED.get(name) or ()
+    options = (*SMALL, "--run-folder", str(folder), "--problems-per-step", "4", "--num-envs", "8", *extra)
+    code, output, errors = rlvr("train", name, *options)
+    assert code == 0, errors
+    assert "1 step done" in output
+    row = json.loads((folder / "metrics.jsonl").read_text())
+    assert row["num_tokens"] > 0
+    assert json.loads((folder / "config.json").read_text())["agent"] == name
 
 
 def test_a_run_with_the_card_of_its_verifier(tmp_path: Path, rlvr: Command) -> None:
@@ -505,6 +530,7 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
         ("sft --env own_things:Twos --out m", "own_things:Twos has no data set of gold completions"),
         ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
         ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
+        ("audit-verifier --dataset Addition", "no verifier to audit"),
         ("check-dataset own_things:Echo --split dev", "unknown split 'dev'. Known: test, train."),
         ("verify x 4 --verifier own_things:nothing", "of a tuple, return the score)\n"),
         ("train grpo --env own_things:Louder", "Louder overrides step, which its vector environment does not"),
@@ -521,3 +547,28 @@ def test_what_is_wrong_with_ones_own_is_said_in_one_line(
     assert code == 2
     assert message in f"{said}\n"
     assert "Traceback" not in said
+
+
+def test_what_ends_turns_is_said_where_it_is_more_than_the_end_token(tmp_path: Path, rlvr: Command) -> None:
+    inner = byte_level_tokenizer("<|im_start|>", "<|im_end|>")
+    inner.chat_template = CHATML
+    tokenizer = HuggingFaceTokenizer(inner)
+    size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+    model, tuned = tmp_path / "model", tmp_path / "tuned"
+    save_model(model, tiny_model(tokenizer.vocab_size, **size), tokenizer)
+    said = "turns end with <|im_end|> (chat template) or <|endoftext|> (tokenizer)\n"
+    env = ("--env", "Addition", "--env-args", "prompt=chat", "max_new_tokens=3")
+    code, output, _ = rlvr("sft", *env, "--model", str(model), "--out", str(tuned), "--steps", "1", "--batch-size", "2")
+    assert (code, output.count(said)) == (0, 1)
+    few = ("--problems", "2", "--out", str(tmp_path / "eval"))
+    code, output, _ = rlvr("eval", *env, "--model", str(tuned), *few)
+    assert (code, output.count(said)) == (0, 1)
+    sizes = ("--steps", "1", "--problems-per-step", "1", "--group-size", "2", "--loggers")
+    folder = tmp_path / "run"
+    code, output, _ = rlvr("train", "grpo", *env, "--model", str(tuned), *sizes, "--run-folder", str(folder))
+    assert (code, output.count(said)) == (0, 1)
+    assert json.loads((folder / "config.json").read_text())["environment"]["stop_tokens"] == [0, 2]
+    code, output, _ = rlvr("play", *env, "--model", str(folder))
+    assert (code, output.count(said)) == (0, 1)
+    code, output, _ = rlvr("sft", *env, "--out", str(tmp_path / "tiny"), "--steps", "1", "--batch-size", "2")
+    assert (code, "turns end with" in output) == (0, False)

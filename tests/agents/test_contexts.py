@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium.vector import VectorWrapper
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -161,6 +162,35 @@ def check_sampled(seed: int, rows: int, *, late: bool, deep: bool) -> None:
         assert one.policy_mask.tolist() == other.policy_mask.tolist()
         assert one.contexts == other.contexts
         assert one.rewards.tolist() == other.rewards.tolist()
+
+
+class Halved(VectorWrapper[Any, Any, Any, Any, Any]):
+    """Halves all rewards, those that arrive while it waits among them."""
+
+    def step(self, actions: Any) -> Any:
+        return self._halved(self.env.step(actions))
+
+    def step_many(self, *arguments: Any) -> Any:
+        return self._halved(self.env.step_many(*arguments))  # type: ignore[attr-defined] # of a TokenVectorEnv
+
+    def wait(self, **keywords: Any) -> Any:
+        return self._halved(self.env.wait(**keywords))  # type: ignore[attr-defined] # as above
+
+    def _halved(self, stepped: Any) -> Any:
+        observation, reward, *rest = stepped
+        return observation, reward / 2, *rest
+
+
+def test_a_wrapper_that_scales_rewards_scales_those_of_late_replies() -> None:
+    policy, rewards = reader(), dict[str, list[list[float]]]()
+    for verification in ("sync", "deferred"):
+        env = Halved(world(3, Cuts(0), verification=verification))
+        rewards[verification] = [one.rewards.tolist() for one in rollout(env, policy, EPISODES)]
+        env.close()
+    plain = [(one.rewards / 2).tolist() for one in rollout(world(3, Cuts(0)), policy, EPISODES)]
+    for mine, late, expected in zip(rewards["sync"], rewards["deferred"], plain, strict=True):
+        np.testing.assert_allclose(mine, expected)
+        np.testing.assert_allclose(late, expected)
 
 
 def test_the_random_cuts_are_cuts() -> None:

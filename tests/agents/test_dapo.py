@@ -89,6 +89,7 @@ def weights_after(case: str, change: Callable[[Any], Any] = lambda agent: None, 
 
 
 def test_with_one_round_and_equal_clip_bounds_it_is_grpo() -> None:
+    assert make_agent("dapo").config.clip_high == 0.28
     assert torch.equal(weights_after("dapo", max_rounds=1, clip_high=0.2), weights_after("grpo"))
 
 

@@ -232,6 +232,20 @@ def test_a_reward_model_learns_and_scores_the_same(name: str) -> None:
 # Evaluating and saving
 
 
+def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:
+    batch = played_trajectories()
+    with simulated_device():
+        agent = make_agent("ppo/separate", moved_policy("cuda", tiny_policy()))
+        agent.update(batch)
+        agent.save(tmp_path / "saved")
+        agent.update(batch)
+        expected = all_weights(agent).detach().cpu()
+    resumed = make_agent("ppo/separate")
+    resumed.load(tmp_path / "saved")
+    resumed.update(batch)
+    np.testing.assert_allclose(all_weights(resumed).detach(), expected, rtol=0, atol=1e-6)
+
+
 def test_a_checkpoint_of_the_cpu_goes_on_on_the_device(tmp_path: Path) -> None:
     pytest.importorskip("peft")
     batch = played_trajectories()
@@ -360,6 +374,11 @@ def test_the_reason_depends_on_the_build(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(torch.version, "cuda", "13.0")
     with pytest.raises(InvalidArgumentError, match="torch finds no device of CUDA"):
         choose_device("cuda")
+
+
+def test_a_device_is_checked_before_a_model_is_looked_for() -> None:
+    with pytest.raises(InvalidArgumentError, match="available here"):
+        load_policy("no/such/model", device="cuda")
 
 
 def test_models_of_python_are_loaded_to_the_device(tmp_path: Path) -> None:

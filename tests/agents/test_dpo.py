@@ -17,7 +17,7 @@ from agents import DPO, DPOConfig, LearnerConfig, PreferencePair, Trajectory, ma
 from agents.algorithms.dpo import pair_episodes
 from agents.experiments.supervised import demonstration
 from agents.losses import PreferenceLoss, preference_loss
-from tests.agents.agent_cases import all_weights, gradient, make_agent, playing_policy, sort_env
+from tests.agents.agent_cases import UNCLIPPED, all_weights, gradient, make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, ROUNDING, assert_equal_stored
 from tests.agents.trajectories import VOCAB, scored, tiny_policy, trajectory
 from verifiers import DataError, InvalidArgumentError, UnknownNameError
@@ -214,3 +214,8 @@ def test_pairs_need_an_environment_that_renders_prompts(tmp_path: Path) -> None:
 def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
     with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
         DPOConfig(**settings)
+
+
+def test_a_missing_file_is_named_before_anything_is_played() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"nowhere\.jsonl does not exist"):
+        DPO(tiny_policy(), DPOConfig(pairs="nowhere.jsonl", learner=LearnerConfig(max_grad_norm=UNCLIPPED)))

@@ -337,3 +337,22 @@ def test_what_the_command_refuses(server: Server, tmp_path: Path, rlvr: Command)
     assert code == 1
     assert "status 401: who are you; check the model 'adder', the key" in error
     assert not folder.exists()
+
+
+def test_a_server_that_is_sent_messages_ends_answers_itself(server: Server, tmp_path: Path, rlvr: Command) -> None:
+    def say(body: Body, _: int) -> bytes:
+        return chat("4") if "messages" in body else completion("4")
+
+    server.script = say
+    chat_prompt = ("--env-args", "prompt=chat")
+    for number, (more, stop) in enumerate(
+        [
+            (chat_prompt, None),
+            ((*chat_prompt, "stop=END"), ["END"]),
+            (("route=completions", *chat_prompt), ["\n\nUser:"]),
+        ]
+    ):
+        folder = tmp_path / str(number)
+        assert run(rlvr, server, folder, *more)[0] == 0
+        assert server.bodies[-1].get("stop") == stop
+        assert RecordedRun.read(folder).settings["environment"]["stop"] == (stop or [])

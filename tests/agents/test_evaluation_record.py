@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 import os
@@ -22,6 +23,7 @@ from rich.console import Console
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
 from agents.commands.common import say_prompt
 from agents.runs.evaluation_record import MANIFEST, SAMPLES
+from agents.runs.files.json_files import JsonLines
 from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
@@ -254,6 +256,17 @@ def test_another_evaluation_is_not_resumed(how: dict[str, Any], message: str, tm
     assert ((tmp_path / "a" / SAMPLES).read_bytes(), manifest_of(tmp_path / "a")) == before
 
 
+def test_other_versions_are_warned_of(tmp_path: Path) -> None:
+    record_in(tmp_path / "a", samples=1)
+    path = tmp_path / "a" / MANIFEST
+    manifest = manifest_of(tmp_path / "a")
+    version = manifest["versions"]["torch"]
+    manifest["versions"]["torch"] = "1.0"
+    path.write_text(json.dumps(manifest))
+    with pytest.warns(UserWarning, match=f"started with torch 1.0 and now {version}".replace("+", r"\+")):
+        record_in(tmp_path / "a", resume=True)
+
+
 def test_other_hardware_and_other_arguments_of_the_engine_are_warned_of(tmp_path: Path) -> None:
     record_in(tmp_path / "a", samples=1, settings={"engine_args": ["dtype=float32"]})
     manifest = manifest_of(tmp_path / "a")
@@ -377,6 +390,33 @@ def command(model: str, folder: Path | None, *more: str) -> list[str]:
     return ["eval", "--env", "Addition", "--model", model, *sizes, "--env-args", "max_new_tokens=6"]
 
 
+def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
+    model: str, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "a"
+    count = 0
+    write = JsonLines.write
+
+    def full(self: JsonLines, value: object) -> None:
+        nonlocal count
+        count += 1
+        if count > 17:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
+        write(self, value)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(JsonLines, "write", full)
+        code, _, error = rlvr(*command(model, folder))
+    assert code == 1
+    assert "No space left on device" in error
+    assert f"the samples so far are in {folder}; continue with the same command and --out {folder} --resume" in error
+    assert "Traceback" not in error
+    assert len(rows_of(folder)) == 17
+    assert rlvr(*command(model, folder, "--resume"))[0] == 0
+    assert rlvr(*command(model, tmp_path / "whole"))[0] == 0
+    assert rows_of(folder) == rows_of(tmp_path / "whole")
+
+
 def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
     model: str, tmp_path: Path, rlvr: Command
 ) -> None:
@@ -421,6 +461,21 @@ def test_what_is_wrong_with_the_last_environment_is_said_before_the_first_is_eva
     assert code in (1, 2)
     assert message in error
     assert not (tmp_path / "both").exists()
+
+
+def test_every_run_has_a_folder_of_its_own(
+    model: str, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for number in (1, 2):
+        code, output, _ = rlvr(*command(model, None))
+        assert code == 0
+        assert f"written to runs/eval/model-Addition-v0-{number}" in output
+    code, _, error = rlvr(*command(model, None, "--resume"))
+    assert (code, "--resume needs --out" in error) == (2, True)
+    code, _, error = rlvr(*command("/nowhere", tmp_path / "new"))
+    assert code == 2
+    assert not (tmp_path / "new").exists()  # nothing began
 
 
 def test_the_environments_arguments_of_the_run_are_named_where_an_evaluation_lacks_them(

@@ -21,6 +21,7 @@ from agents.policies.transformers.lora import add_lora, save_adapter
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.policies.transformers.rounding import rounded
 from agents.policies.transformers.source import source_of
+from agents.preferences.reward_model import new_reward_model
 from rlvr_envs import HuggingFaceTokenizer, get_tokenizer
 from rlvr_envs.gguf_files import gguf_file, gguf_header
 from tests import tiny_models
@@ -248,6 +249,11 @@ def test_a_file_is_exported_as_an_ordinary_model(quantized: Path, tmp_path: Path
     expected = rounded(load_model(quantized, dtype="float32").state_dict(), torch.bfloat16).weights
     assert plain.keys() == expected.keys()
     assert all(torch.equal(plain[name], weight) for name, weight in expected.items())
+
+
+def test_a_reward_model_starts_from_a_file(file: Path) -> None:
+    made = new_reward_model(file, device="cpu")
+    assert torch.equal(made.model.model.embed_tokens.weight, llama().model.embed_tokens.weight)
 
 
 def test_a_file_whose_name_says_otherwise_or_that_is_cut_off_is_refused(file: Path, tmp_path: Path) -> None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from agents import CausalLMPolicy
+from agents import AgentConfig, CausalLMPolicy
 from agents.commands.common import make_vec
 from agents.commands.gradient_lab import (
     ESTIMATORS,
@@ -175,6 +176,31 @@ def test_too_many_sequences_and_missing_actions_are_named() -> None:
         all_completions(small_env(), 0, 400, range(100))
     with pytest.raises(InvalidArgumentError, match=r"sum to 0\.\d+, not 1: pass the legal tokens as actions"):
         GradientLab(LAB.policy, small_env(), horizon=3, actions=(0, 1))
+
+
+def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
+    rlvr: Command, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "own_agent.py").write_text(
+        "from agents import Agent\n"
+        "class Doubled(Agent):\n"
+        "    name = 'doubled'\n"
+        "    def advantages(self, batch):\n"
+        "        return 2 * batch.scores[:, None].expand(batch.tokens.shape)\n"
+        "    def loss(self, batch, logprobs, advantages):\n"
+        "        return -advantages * logprobs\n"
+    )
+    # As from the console script: the current folder is not where Python looks.
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    code, output, _ = rlvr("gradient-lab", "--batches", "300", "--estimator", "own_agent:Doubled")
+    assert code == 0
+    assert "Doubled" in output
+    assert "bias" in output
+    code, _, errors = rlvr("gradient-lab", "--estimator", "own_agent")
+    assert code == 2
+    assert "unknown agent 'own_agent'" in errors
+    assert AgentConfig().group_size == 8
 
 
 def test_an_agent_is_judged_by_its_own_aggregation() -> None:

@@ -77,6 +77,16 @@ def test_the_header_says_what_was_evaluated(tmp_path: Path) -> None:
     assert (header["results"]["total_samples"], header["results"]["completed_samples"]) == (4, 3)
 
 
+def test_a_run_without_any_score_has_no_metric_that_is_no_number(tmp_path: Path) -> None:
+    rows = [row(outcome="verifier_error", score=None, error="it broke")]
+    score, _ = logged(run_of(tmp_path / "run", rows))["header.json"]["results"]["scores"]
+    assert score["metrics"] == {}
+
+
+def test_a_run_that_did_not_finish_is_cancelled(tmp_path: Path) -> None:
+    assert logged(run_of(tmp_path / "run", [row()], finished=False))["header.json"]["status"] == "cancelled"
+
+
 def test_equal_runs_have_equal_logs(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [row(0), row(1)])
     write_inspect_log(run, tmp_path / "a.eval")
@@ -119,6 +129,16 @@ def test_a_completion_is_in_the_log_as_it_is(tmp_path: Path, completion: str) ->
     assert [shown_sample.text for shown_sample in read_completions(tmp_path / "run" / "inspect.eval")] == [shown]
 
 
+def test_a_verdict_is_a_score_with_its_reason(tmp_path: Path) -> None:
+    first = sample_of(tmp_path)["scores"]["outcome"]
+    assert first == {
+        "value": "incorrect",
+        "answer": "four",
+        "explanation": "no number",
+        "metadata": {"reason": "no number"},
+    }
+
+
 def test_an_errored_sample_is_an_error_without_a_score(tmp_path: Path) -> None:
     sample = sample_of(tmp_path, outcome="verifier_error", score=None, error="the pool died", detail={}, truncated=True)
     assert sample["error"]["message"] == "the pool died"
@@ -135,6 +155,12 @@ def test_a_sample_whose_budget_ran_out_hit_a_limit(tmp_path: Path) -> None:
 def test_numbers_of_a_row_are_columns_where_they_are_numbers(tmp_path: Path) -> None:
     sample = sample_of(tmp_path, tokens=0, step=20, advantage=-1.5, reward="NaN")
     assert values(sample) == {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
+
+
+def test_the_colors_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [row(0, advantage=-1.5), row(1, advantage=0.5), row(2, advantage="NaN"), row(3)])
+    scales = logged(run)["header.json"]["eval"]["viewer"]["task_samples_view"]["score_color_scales"]
+    assert scales["advantage"] == {"palette": "diverging", "min": -1.5, "max": 1.5}
 
 
 def test_whole_numbers_that_javascript_would_round_are_text(tmp_path: Path) -> None:
@@ -161,6 +187,11 @@ def test_prompts_are_text_or_messages(tmp_path: Path, prompt: Any, input_: Any, 
         assert before[0]["metadata"] == {"role": "judge"}
 
 
+@pytest.mark.parametrize(("reference", "target"), [("4", "4"), (None, ""), ({"tests": [1]}, '{"tests": [1]}')])
+def test_a_reference_is_text(tmp_path: Path, reference: Any, target: str) -> None:
+    assert sample_of(tmp_path, reference=reference)["target"] == target
+
+
 def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
     names = ["a", "a", "a (problem 1)", "", "a\x00b\nc", "y" * 70_000, "y" * 70_000 + "z"]
     run = run_of(tmp_path / "run", [row(problem, problem_id=name) for problem, name in enumerate(names)])
@@ -169,6 +200,18 @@ def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
     assert ids[:5] == ["a", "a (problem 1)", "a (problem 1) (problem 2)", "problem", r"a\x00b | c"]
     assert len(set(ids)) == len(ids)
     assert summaries[4]["metadata"]["problem_id"] == "a\x00b\nc"
+
+
+def test_a_missing_sample_leaves_its_epoch_out(tmp_path: Path) -> None:
+    log = logged(run_of(tmp_path / "run", [row(0, 2), row(0, 5)]))
+    assert [summary["epoch"] for summary in log["summaries.json"]] == [3, 6]
+
+
+def test_summaries_cut_long_texts(tmp_path: Path) -> None:
+    run = run_of(tmp_path / "run", [row(prompt="q" * 5000, detail={"log": ["w" * 5000]})])
+    (summary,) = logged(run)["summaries.json"]
+    assert summary["input"] == "q" * 1000 + "…"
+    assert summary["scores"]["outcome"]["metadata"] == {"log": ["w" * 1000 + "…"]}
 
 
 # Training

@@ -183,6 +183,16 @@ def test_what_contains_itself_ends() -> None:
     assert "repr raised RecursionError" in inner
 
 
+@pytest.mark.parametrize(
+    "end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b", "\x7f", "\x9b"]
+)
+def test_a_line_is_one_line_for_every_reader_and_sends_nothing_to_a_terminal(end: str) -> None:
+    text = to_json({end: f"a{end}b"})
+    assert len(text.splitlines()) == 1
+    assert end not in text
+    assert strictly(text) == {end: f"a{end}b"}
+
+
 def test_ordinary_text_is_readable_in_the_file() -> None:
     assert to_json("Größe 三 😀") == '"Größe 三 😀"'
 

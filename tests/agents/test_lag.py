@@ -25,6 +25,8 @@ from agents.types import Action
 from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, sort_env, timeless
 from verifiers import CheckpointError, InvalidArgumentError, Problem, VerifierFailureError
 
+ON_POLICY = ("npg", "trpo", "opo")
+"""Agents that need batches of the current weights."""
 DEADLINE_S = 60.0
 
 
@@ -323,6 +325,13 @@ def test_weights_that_are_not_trained_are_shared() -> None:
     mine = list(agent.source._copy.model.parameters())
     assert mine[0] is frozen
     assert not any(one is other for one, other in zip(mine[1:], list(policy.model.parameters())[1:], strict=True))
+
+
+@pytest.mark.parametrize("name", ON_POLICY)
+def test_agents_that_need_their_own_weights_batches_refuse_a_lag(name: str) -> None:
+    config = agent_classes(name)[1]
+    with pytest.raises(InvalidArgumentError, match="lag must be 0, got 1"):
+        config(lag=1)
 
 
 def test_what_would_be_wrong_is_refused() -> None:

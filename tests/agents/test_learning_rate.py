@@ -22,6 +22,7 @@ from agents import (
     train_supervised,
 )
 from agents.settings.learning_rate import count_parameters, default_learning_rate
+from tests.agents.agent_cases import NATURAL, NEEDED, make_agent, some_batch, tiny_policy
 from verifiers import InvalidArgumentError
 
 
@@ -58,6 +59,18 @@ def test_an_adapter_learns_ten_times_as_fast_as_its_model() -> None:
     adapted = LearnerConfig().for_model(add_lora(model, rank=2)).learning_rate
     assert full is not None
     assert adapted == pytest.approx(10 * full, rel=0.1)  # the adapter's own weights count a little
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_agents_hold_the_rate_that_was_chosen(name: str) -> None:
+    """And what is set stays; natural gradients have none."""
+    cls, config_cls = agent_classes(name)
+    policy = tiny_policy()
+    agent = cls(policy, config_cls(**NEEDED.get(name, {})))
+    chosen = default_learning_rate(count_parameters(policy.model))
+    assert agent.config.learner.learning_rate == (None if name in NATURAL else chosen)
+    if name not in NATURAL:
+        assert make_agent(name, learner={"learning_rate": 0.25}).learner.config.learning_rate == 0.25
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -121,6 +134,13 @@ def test_a_longer_run_goes_on_at_its_own_rate_and_one_of_the_same_length_at_the_
     longer.learn(env, steps=2, callbacks=[lambda step, metrics: results.update(metrics)])
     assert longer.learner.config.learning_rate_at(2, longer.learner.run_steps) == pytest.approx(0.0005)
     assert results["entropy_coefficient"] == pytest.approx(0.2)
+
+
+def test_a_schedule_without_learn_and_without_steps_says_what_it_needs() -> None:
+    learner = {"learning_rate": 0.1, "schedule": "linear"}
+    agent = make_agent("grpo", learner=learner)
+    with pytest.raises(InvalidArgumentError, match="a linear schedule needs its number of steps"):
+        agent.update(some_batch(agent.policy))
 
 
 def test_supervised_learning_has_a_schedule_of_its_steps() -> None:

@@ -61,6 +61,18 @@ def test_only_the_adapter_learns() -> None:
     assert all("lora_" in name for name in changed)
 
 
+def test_first_weights_depend_on_the_seed_alone_and_leave_the_global_generator_alone() -> None:
+    def drawn(seed: int, elsewhere: int) -> torch.Tensor:
+        torch.manual_seed(elsewhere)
+        before = torch.get_rng_state()
+        policy = adapted(seed=seed)
+        assert torch.equal(torch.get_rng_state(), before)
+        return torch.cat([p.detach().reshape(-1) for name, p in policy.model.named_parameters() if "lora_A" in name])
+
+    assert torch.equal(drawn(3, elsewhere=1), drawn(3, elsewhere=2))
+    assert not torch.equal(drawn(3, elsewhere=1), drawn(4, elsewhere=1))
+
+
 def test_runs_of_the_command_with_one_seed_are_one_run(rlvr: Command, tmp_path: Path) -> None:
     def trained_weights(name: str, seed: int, elsewhere: int) -> torch.Tensor:
         torch.manual_seed(elsewhere)

@@ -19,7 +19,7 @@ from agents.losses import (
     token_weights,
 )
 from tests.agents.rounding import ROUNDING
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 VOCAB, STEPS = 3, 2
 
@@ -225,3 +225,8 @@ def test_weights_of_an_empty_step_are_0(aggregation: Aggregation) -> None:
 def test_a_missing_constant_length_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"sequence-mean-token-sum-norm.*needs max_tokens"):
         token_weights(MASK, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, num_completions=3)
+
+
+def test_an_unknown_aggregation_suggests_the_nearest() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown aggregation 'token-meen'\. Did you mean 'token-mean'\?"):
+        token_weights(MASK, "token-meen", num_completions=3)

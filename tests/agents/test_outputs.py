@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agents.runs.files.outputs import check_folder, check_new_file, check_new_folder, free_folder, whole_folder
+from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 
@@ -71,10 +72,12 @@ def test_a_folder_appears_as_a_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["x", "a"]
 
 
-COMMANDS = {
-    "eval": ("eval", "--env", "Addition", "--model", "nowhere", "--out"),
-    "sft": ("sft", "--env", "Addition", "--out"),
-    "train": ("train", "grpo", "--env", "Addition", "--run-folder"),
-    "audit-verifier": ("audit-verifier", "numeric", "--dataset", "Addition", "--json"),
-    "demo": ("demo", "--folder"),
-}
+def test_an_audits_file_is_replaced_only_when_that_is_asked_for(tmp_path: Path, rlvr: Command) -> None:
+    path = tmp_path / "report.json"
+    path.write_text("mine")
+    arguments = ("audit-verifier", "numeric", "--dataset", "Addition", "--limit", "2", "--json", str(path))
+    _, _, errors = rlvr(*arguments)
+    assert "exists already" in errors
+    assert path.read_text() == "mine"
+    rlvr(*arguments, "--overwrite")
+    assert path.read_text().startswith("{\n")

@@ -26,7 +26,7 @@ from rlvr_envs import ByteTokenizer, CharTokenizer, TokenEnv, environment_class
 from tests import tiny_models
 from tests.commands import Command
 from tests.envs.helpers import EOS, says, streams
-from verifiers import InvalidArgumentError
+from verifiers import DataError, InvalidArgumentError
 
 SHORT = ("max_new_tokens=4",)
 CODE = """
@@ -88,9 +88,20 @@ def test_an_empty_line_is_an_empty_completion_and_no_input_is_none(monkeypatch: 
     assert typed(monkeypatch, "").endswith("you left after 0 tokens, before the end: there is no verdict\n")
 
 
+def test_the_seed_draws_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
+    heads = {typed(monkeypatch, "", seed=seed).splitlines()[0] for seed in range(8)}
+    assert len(heads) > 4
+    assert typed(monkeypatch, "", seed=3) == typed(monkeypatch, "", seed=3)
+
+
 def test_what_exceeds_the_budget_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
     said = typed(monkeypatch, "123456789\n", env_args=SHORT)
     assert "── completion, truncated after 4 tokens ──\n1234\n" in said
+
+
+def test_text_without_tokens_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="'x' of 'x' is not in the tokenizer's alphabet"):
+        typed(monkeypatch, "x\n", env_args=("tokenizer=char",))
 
 
 def test_tokens_are_typed_as_text_by_number_or_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,6 +161,12 @@ def test_the_environment_answers_between_turns(player: Any, monkeypatch: pytest.
     assert (played.completion, played.tokens, played.left) == ("ab", 5, False)
     assert played.verdict is not None
     assert played.score == played.verdict.score == 1.0
+
+
+def test_a_deferred_verdict_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = gold("Sort", 0)
+    said = typed(monkeypatch, f"{answer}\n", problem=0, env_args=("verification=deferred",))
+    assert "correct, score 1\n" in said
 
 
 def test_a_verifier_that_breaks_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,6 +276,12 @@ def test_a_recorded_sample_is_played_again_by_its_seed(kind: str, request: pytes
         assert labels == [token_label(tokenizer, int(token)) for token in own]
         played[row.seed] = labels
     assert len(played) == 6
+
+
+def test_no_tokens_are_shown_for_top_0(model: str) -> None:
+    said = shown(model, problem=1, top=0, env_args=SHORT)
+    assert "probabilities" not in said
+    assert "── completion, " in said
 
 
 def test_illegal_tokens_are_no_alternatives(tmp_path: Path) -> None:

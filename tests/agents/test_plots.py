@@ -79,6 +79,13 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
     assert contents[0][1].startswith(b"\x89PNG")
 
 
+def test_a_run_that_is_going_on_can_be_drawn(tmp_path: Path) -> None:
+    folder = run_folder(tmp_path / "run", [0.5])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "rew')
+    assert TrainingCurve.read(folder).steps.tolist() == [1]
+
+
 def test_what_is_no_run_or_has_no_such_metric_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="holds no training run"):
         TrainingCurve.read(tmp_path)

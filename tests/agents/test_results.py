@@ -33,6 +33,7 @@ from agents.runs.evaluation_record import (
     recorded_completion,
     sample_line,
 )
+from agents.runs.files.json_files import plain
 from agents.runs.judging import match_problems, rejudge
 from agents.runs.reading import RecordedRun, paired_scores
 from rlvr_envs.tasks import Addition, Hangman, Sort
@@ -47,6 +48,7 @@ from verifiers import (
     MissingDataError,
     Outcome,
     Problem,
+    ToolMessage,
     Verdict,
     dialogue_of,
     statistics,
@@ -232,6 +234,27 @@ def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: P
         read_completions(written(tmp_path / "file.jsonl", [line]))
 
 
+def test_a_last_line_without_a_line_break_is_a_completion(tmp_path: Path) -> None:
+    path = tmp_path / "file.jsonl"
+    path.write_text('{"completion": "a"}\n{"completion": "b"}')
+    assert [completion.text for completion in read_completions(path)] == ["a", "b"]
+    path.write_text('{"completion": "a"}\n{"completion": "b')
+    with pytest.raises(DataError, match=r"file.jsonl, line 2: not valid JSON"):
+        read_completions(path)
+
+
+def test_a_folder_with_an_evaluation_is_named_with_what_grading_can_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "made.jsonl").write_text('{"completion": "1"}\n')
+    command = ("grade", "made.jsonl", "--env", "Sort", "--out", "graded")
+    (first, *_), (second, _, error), (third, *_) = rlvr(*command), rlvr(*command), rlvr(*command, "--overwrite")
+    assert (first, second, third) == (0, 2, 0)
+    assert "graded holds an evaluation: replace it with --overwrite" in error
+    assert "--resume" not in error
+
+
 def test_a_file_that_holds_nothing_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="the file holds no rows"):
         read_completions(written(tmp_path / "file.jsonl", []))
@@ -367,6 +390,16 @@ def test_runs_are_compared_on_the_problems_they_share(tmp_path: Path) -> None:
     assert other.sentence(first).startswith("no difference between b and a is shown (+0.500")
 
 
+def test_better_is_said_only_where_the_interval_lies_above_zero(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
+    same = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
+    best = run_of(tmp_path / "c", [[1.0]] * 40)
+    _, (_, to_same, to_best) = compare_runs([first, same, best])
+    assert to_same.sentence(first).startswith("no difference between b and a is shown")
+    assert to_best.sentence(first).startswith("c is better than a (+0.500")
+    assert compare_runs([best, first])[1][1].sentence(best).startswith("a is worse than c (-0.500")
+
+
 def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
     first, second = (run_of(tmp_path / name, [[0.0]] * 12) for name in "ab")
     sentence = compare_runs([first, second])[1][1].sentence(first)
@@ -378,10 +411,24 @@ def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
     assert sentence == "d and c have the same score on every one of the 12 problems"
 
 
+def test_what_would_be_found_is_said_where_it_is_known(tmp_path: Path) -> None:
+    first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
+    second = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
+    sentence = compare_runs([first, second])[1][1].sentence(first)
+    assert sentence.endswith("p = 1; one of 0.460 would be found in 4 of 5 such comparisons)")
+
+
 def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
     one = run_of(tmp_path / "a", [[1.0]], environment={"prompt": {"name": "plain"}, "tokenizer": "x"}, model="m")
     two = run_of(tmp_path / "b", [[1.0]], environment={"prompt": {"name": "boxed"}, "tokenizer": "y"}, model="n")
     assert task_differences([one, two]) == ["environment.prompt.name is 'plain' in a and 'boxed' in b"]
+
+
+def test_runs_whose_answers_another_reader_found_are_told_apart(tmp_path: Path) -> None:
+    before = run_of(tmp_path / "a", [[1.0]], environment={"verifier": "math", "reader": 1})
+    after = run_of(tmp_path / "b", [[1.0]], environment={"verifier": "math", "reader": 2})
+    assert task_differences([before, after]) == ["environment.reader is 1 in a and 2 in b"]
+    assert task_differences([after, run_of(tmp_path / "c", [[1.0]])]) == []
 
 
 def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None:
@@ -392,6 +439,23 @@ def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None
         compare_runs([run, run])
     with pytest.raises(DataError, match="no problem in common of which each has a score"):
         compare_runs([run, run_of(tmp_path / "b", [[None]])])
+
+
+@pytest.mark.parametrize("options", [[], ["--pass-at", "1"]])
+def test_the_table_fits_80_columns_and_cuts_nothing(
+    options: list[str], tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
+    run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
+    run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
+    _, output, _ = rlvr("compare", *(str(tmp_path / name) for name in names), *options)
+    table = output.partition(": means over" if options else "means over")[0]
+    assert max(map(len, table.splitlines())) <= 80
+    assert "…" not in table
+    for name in names:
+        pieces = [line.split()[0] for line in table.splitlines() if line.strip()]
+        assert any(name in "".join(pieces[start : start + 2]) for start in range(len(pieces)))
 
 
 def test_runs_are_compared_by_pass_at_k_and_all_p_values_are_adjusted_together(tmp_path: Path) -> None:
@@ -487,6 +551,11 @@ def test_a_short_problem_is_contaminated_by_a_whole_text_alone() -> None:
     assert overlaps(["add 2 and 3"], [problem("")])[0].share == 0
 
 
+def test_an_ngram_of_one_word_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="words must be at least 2"):
+        overlaps([], [], words=1)
+
+
 def test_the_command_finds_a_split_in_itself(rlvr: Command) -> None:
     arguments = ["--train-args", "size=20", "--evaluation-args", "size=5", "--words", "3"]
     code, output, _ = rlvr("contamination", "Sort", "Sort", "--train-split", "test", *arguments)
@@ -546,6 +615,13 @@ def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
     assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
 
 
+@pytest.mark.parametrize("k", [0, 3])
+def test_more_draws_than_samples_are_refused_before_any_work(k: int, rlvr: Command) -> None:
+    code, _, errors = rlvr("eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", k)
+    assert code == 2
+    assert f"pass@{k} is not possible: k must be from 1 to 2" in errors
+
+
 def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
     with EvaluationRecord(tmp_path / "run") as record:
         record.begin({})
@@ -601,3 +677,11 @@ def test_what_the_model_was_given_is_shown_for_every_problem(tmp_path: Path, rlv
     run_of(tmp_path / "run", [[1.0], [0.0]], **settings)
     _, output, _ = rlvr("show", tmp_path / "run", "1")
     assert f"<user>{PROBLEMS[1].prompt} In a box.<assistant>" in output
+
+
+def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
+    said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
+    line = plain(
+        sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), Completion("2", said), None, None)
+    )
+    assert dialogue_of(recorded_completion(line)) == said

@@ -11,6 +11,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from agents.runs.run import latest_checkpoint
 
 STEPS = 8
@@ -70,14 +72,15 @@ def weights(folder: Path) -> bytes:
     return (checkpoint / "model" / "model.safetensors").read_bytes()
 
 
-def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_stop_leaves_a_checkpoint_of_the_last_step(tmp_path: Path, number: int, code: int) -> None:
     process = subprocess.Popen(
         command(tmp_path / "run", "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     wait_for_lines(tmp_path / "run" / "metrics.jsonl", 4, process)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=600)
-    assert process.returncode == 130
+    os.kill(process.pid, number)
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == code, errors
     assert b"--resume" in output
     checkpoint = latest_checkpoint(tmp_path / "run")
     assert checkpoint is not None

@@ -22,6 +22,7 @@ from agents.policies.transformers.loading import load_model
 from agents.policies.transformers.lora import base_of, merged
 from agents.policies.transformers.rounding import restored, rounded
 from agents.preferences.reward_model import new_reward_model
+from agents.runs.files.sizes import in_words
 from rlvr_envs import ByteTokenizer
 from tests.commands import Command
 from verifiers import InvalidArgumentError, RLVRError
@@ -253,6 +254,14 @@ def test_what_a_checkpoint_takes_is_said_before_and_what_it_took_after(
     command = shlex.split(output[-1].removeprefix("evaluate it: "))
     assert command[:6] == ["rlvr", "eval", "--env", "Sort", "--model", str(tmp_path / "my run")]
     run(*command[1:], "--problems", "2", "--out", str(tmp_path / "scores"))
+
+
+def test_the_estimate_says_what_dominates(source: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    train(tmp_path / "run", "--model", str(source), steps=1)
+    weights = sum(parameter.numel() for parameter in load_model(source).parameters())
+    said = capsys.readouterr().out
+    assert f"a checkpoint takes about {in_words(12 * weights)} ({in_words(2 * weights)} the model in bfloat16, " in said
+    assert f"{in_words(8 * weights)} the optimiser's 2 numbers for each trained weight" in said
 
 
 def test_the_pace_is_said_once_after_the_first_steps() -> None:

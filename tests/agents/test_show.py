@@ -12,6 +12,7 @@ import pytest
 
 from agents.commands.show import Show
 from agents.console.terminal import TerminalConsole
+from tests.commands import Command
 from tests.recorded import ODD, row, run_of
 from verifiers import DataError, InvalidArgumentError, UnknownNameError
 
@@ -58,6 +59,13 @@ def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> No
     assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
 
 
+def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
+    unjudged = row(prompt=None, reference=None, detail=None, outcome=None, answer=None)
+    assert "no verifier, score 0\nanswer:    none\n" in shown(folder_with(tmp_path, unjudged))
+    failed = {**unjudged, "score": None, "error": "status 400"}
+    assert "the request failed, no score\nanswer:    none\n" in shown(folder_with(tmp_path / "failed", failed))
+
+
 def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:
     rows = [row(problem, sample, completion=f"c{problem}{sample}") for problem in (0, 1) for sample in (1, 2)]
     rows.append(row(2, problem_id="0", completion="the id comes first"))
@@ -97,6 +105,13 @@ def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
     assert "2 is\x1b[38;2;0;0;0;48;2;240;110;110m 4\\x1b[2J\x1b[0m" in by_probability
 
 
+def test_advantages_that_are_all_equal_are_not_the_default(tmp_path: Path) -> None:
+    values = {"token_advantages": [1.0, 1.0, 1.0], "log_probabilities": [-1.0, -2.0, -3.0]}
+    folder = folder_with(tmp_path, row(**TOKENS, **values), row(1, **TOKENS, token_advantages=[1.0, 1.0, 1.0]))
+    assert "colored by log-probability" in shown(folder)
+    assert "colored by advantage" in shown(folder, "p1")
+
+
 def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"env": "Sort", "versions": {}}))
     rows = [row(0, sample, step=step, completion=f"at {step}, {sample}") for step in (1, 2) for sample in (5, 9)]
@@ -106,6 +121,20 @@ def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
     assert "── p0, sample 9 of step 2 ──" in shown(tmp_path, sample=9, step=2)
     with pytest.raises(InvalidArgumentError, match=r"--sample 1 --step 2 is not .* sample 5 of step 1; .* 9 of step 2"):
         shown(tmp_path, sample=1, step=2)
+
+
+def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:
+    said = shown(folder_with(tmp_path, row(**TOKENS, log_probabilities=[-1.0, -2.0, -3.0])))
+    assert "colored by log-probability" in said
+    assert "2 is 4\\x1b[2J\n" in said
+    assert "\x1b" not in said
+
+
+def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> None:
+    folder = folder_with(tmp_path, row(**TOKENS), row(1, **TOKENS, log_probabilities=[-1.0]))
+    with pytest.raises(InvalidArgumentError, match=r"--color advantage is not possible: .* token_advantages"):
+        shown(folder, color="advantage")
+    assert "2 is 4" in shown(folder)
 
 
 @pytest.mark.parametrize(
@@ -121,3 +150,9 @@ def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
 def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"p0: {message}"):
         shown(folder_with(tmp_path, row(**TOKENS | columns)))
+
+
+def test_the_command_shows_a_completion(tmp_path: Path, rlvr: Command) -> None:
+    code, output, _ = rlvr("show", folder_with(tmp_path, row()), "p0", "--sample", "0")
+    assert code == 0
+    assert "incorrect, score 0" in output

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 from agents.commands.main import main
+from agents.console.counting import counted
 from agents.console.printable import printable
 from agents.console.progress import progress
 from agents.console.step_text import StepText
+from agents.console.terminal import TerminalConsole
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202egnp.exe\u2066\ud800[link=file:///etc]x[/link]"
 """A new title, a cleared screen, a colour by a C1 control, text that overwrites and text that runs backwards."""
@@ -35,6 +37,10 @@ def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> No
     answer = HOSTILE.replace("\ud800", "")  # no argument of a command line holds one
     output = run(capsys, "verify", f"\\boxed{{{answer}}}", answer, "--verifier", "exact")
     assert "owned" in output
+
+
+def test_names_of_pictures_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "mod:boom:" in run(capsys, "verify", "1", "1", "--verifier", "mod:boom:")
 
 
 def test_an_unknown_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
@@ -72,3 +78,15 @@ def test_progress_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
     assert not OBEYED & set(warnings.formatwarning(HOSTILE, UserWarning, "file.py", 1))  # type: ignore[arg-type]  # text, as warn takes
     captured = capsys.readouterr()
     assert "owned" in captured.err or not captured.err
+
+
+def test_styles_and_widths_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    console = TerminalConsole(force_terminal=True, color_system="standard", width=40)
+    console.print("plain", style="red", end="")
+    assert capsys.readouterr().out == "\x1b[31mplain\x1b[0m"
+    console.print("[red]not markup[/red]", end="", highlight=False)
+    assert capsys.readouterr().out == "[red]not markup[/red]"
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(number, "problem") for number in (0, 1, 2)] == ["0 problems", "1 problem", "2 problems"]

@@ -27,6 +27,7 @@ from agents import (
 from agents.learn.natural_gradient import (
     conjugate_gradient,
     fisher_vector_product,
+    flat_gradient,
     flat_parameters,
     mean_kl,
     set_flat_parameters,
@@ -171,6 +172,14 @@ def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(monkeypa
         assert max(count for count, _ in made) == rows
 
 
+def test_the_product_leaves_weights_and_gradients_alone() -> None:
+    policy = some_policy()
+    before = flat_parameters(policy)
+    fisher_vector_product(policy, some_rows(policy), torch.ones_like(before), 2)
+    assert torch.equal(flat_parameters(policy), before)
+    assert all(parameter.grad is None for parameter in policy.parameters())
+
+
 @pytest.mark.parametrize("limited", [False, True])
 def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
     policy = some_policy()
@@ -185,6 +194,18 @@ def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
         assert_equal(mean_kl(policy, batch, old, size), expected)
     assert torch.equal(flat_parameters(policy), moved)
     assert mean_kl(policy, batch, moved, 64) == 0
+
+
+def test_flat_vectors_go_back_to_where_they_came_from() -> None:
+    policy = some_policy()
+    vector = flat_parameters(policy)
+    set_flat_parameters(policy, torch.arange(len(vector), dtype=vector.dtype))
+    assert flat_parameters(policy).tolist() == list(range(len(vector)))
+    policy.parameters()[1].grad = torch.ones_like(policy.parameters()[1])
+    results = flat_gradient(policy)
+    first, second = (parameter.numel() for parameter in policy.parameters()[:2])
+    assert results.sum() == second
+    assert results[first : first + second].all()
 
 
 # Conjugate gradients

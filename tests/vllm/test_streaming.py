@@ -388,6 +388,23 @@ def test_deaths_are_an_error_once_there_were_too_many() -> None:
         sampler.sync()
 
 
+def test_an_engine_that_is_not_started_again_is_an_error_too() -> None:
+    policy, env = learner(), world(4)
+    engine = DelayedEngine(policy.model, dies_after=6)
+    refusals: list[int] = []
+
+    def start(numbers: Sequence[int]) -> list[DelayedEngine]:
+        if engine.reported:
+            refusals.extend(numbers)
+            raise EngineError("no memory")
+        return [engine]
+
+    sampler = VLLMPolicy.for_env(policy, env, engine=EngineGroup(start, max_restarts=2))
+    with pytest.raises(EngineError, match="no memory"), sampler.sampling():
+        rollout(env, sampler, EPISODES)
+    assert refusals == [0, 0]
+
+
 def test_an_engine_that_can_not_be_started_is_tried_again_before_the_next_weights_while_others_sample() -> None:
     policy, env = learner(), world(4)
     refusals = 2
