@@ -31,7 +31,7 @@ from agents import (
 )
 from agents.tables.bandits import BanditAgent
 from rlvr_envs import StateEnv, exact
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 BANDITS = ("epsilon-greedy", "gradient-bandit", "ucb1", "thompson", "linucb")
 MEANS = (0.3, 0.55, 0.8)
@@ -222,3 +222,8 @@ def test_rewards_of_another_kind_are_named() -> None:
     env = state_env(rewards="normal")
     with pytest.raises(InvalidArgumentError, match=r"expects rewards of 0 and 1, got .*--rewards normal"):
         Thompson(env).learn(env, steps=1)
+
+
+def test_an_unknown_kind_of_rewards_is_named() -> None:
+    with pytest.raises(UnknownNameError, match="bernoulli, normal"):
+        ThompsonConfig(rewards="beta")  # type: ignore[arg-type] # a mistake

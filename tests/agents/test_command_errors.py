@@ -381,6 +381,16 @@ def test_every_command_and_none_else_is_driven() -> None:
         (("verify", "1", "1", "--args", "deadline_s=1", "deadline_s=2"), 2, "'deadline_s' was given twice"),
         (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
         (
+            ("grade", "nofile", "--env", "Addition"),
+            2,
+            "there is no file nofile of completions: name one in a format of docs/results.md",
+        ),
+        (
+            ("verify", "1", "1", "--verifier", "reward_model", "--args", "model=3"),
+            2,
+            "a reward model must be the path of a folder",
+        ),
+        (
             ("verify", "1", '{"asserts": [', "--verifier", "unit_tests"),
             2,
             "as JSON the reference is invalid: Expecting",
@@ -391,6 +401,11 @@ def test_every_command_and_none_else_is_driven() -> None:
             "'split' has an option of its own: use --split",
         ),
         (("train", "grpo", "--env", "os:getcwd", "--model", "model"), 2, "expected a gymnasium.Env"),
+        (
+            ("train", "grpo", "--env", "json:loads", "--model", "model"),
+            2,
+            "the environment 'json:loads' does not accept",
+        ),
         (("eval", "--env", "Sort", "--model", "tiny"), 2, "name a model that one of them saved"),
         (
             ("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"),
@@ -405,6 +420,11 @@ def test_every_command_and_none_else_is_driven() -> None:
             ("train", "grpo", "--env", "Sort", "--gather", "rows"),
             2,
             "--gather rows has no effect, since one process trains",
+        ),
+        (
+            ("train", "grpo", "--env", "Sort", "--rank-timeout", "5"),
+            2,
+            "--rank-timeout 5.0 has no effect, since one process",
         ),
         (("train", "grpo", "--env", "Sort", "--carried-groups", "99"), 2, "from 0 to --problems-per-step 16, so that"),
         (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected first one of reinforce, "),

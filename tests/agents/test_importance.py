@@ -12,7 +12,7 @@ from agents import make_batch
 from agents.importance import Correction, effective_share, importance_weights
 from tests.agents.agent_cases import make_agent, some_batch
 from tests.agents.rounding import ROUNDING
-from verifiers import InvalidArgumentError
+from verifiers import InvalidArgumentError, UnknownNameError
 
 MASK = torch.tensor([[False, True, True, True], [True, False, True, False], [False] * 4])
 RATIOS = torch.tensor([[9, 4, 0.5, 0.25], [1.5, 9, 1.2, 9], [9, 9, 9, 9]], dtype=torch.float64)
@@ -73,6 +73,11 @@ def test_samples_of_the_policy_itself_weigh_exactly_1(correction: Correction) ->
 def test_bounds_that_leave_out_1_are_named(cap: float, floor: float) -> None:
     with pytest.raises(InvalidArgumentError, match="0 <= floor <= 1 <= cap; got floor ="):
         importance_weights(OLD, BEHAVIOUR, MASK, "token-mask", cap=cap, floor=floor)
+
+
+def test_a_correction_that_does_not_exist_is_named() -> None:
+    with pytest.raises(UnknownNameError, match=r"unknown correction 'token-clip'\..*Known: geometric-mask, none"):
+        importance_weights(OLD, BEHAVIOUR, MASK, "token-clip")
 
 
 # The effective sample size

@@ -15,6 +15,7 @@ from agents import CausalLMPolicy, Episode, Reinforce, ReinforceConfig, Run, rol
 from agents.runs.rollout_log import ROLLOUT_COLUMNS, ROLLOUTS, RolloutLog
 from rlvr_envs import ByteTokenizer
 from tests.envs.helpers import PROBLEMS, vector_env
+from verifiers import InvalidArgumentError
 
 
 def rows_of(folder: Path) -> list[dict[str, Any]]:
@@ -122,6 +123,11 @@ def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) ->
     log.keep_until(0)
     log.close()
     assert not path.exists()  # a log without a line leaves no file
+
+
+def test_a_log_of_nothing_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="per_step must be at least 1, got -1"):
+        RolloutLog(tmp_path, -1)
 
 
 def test_tokens_without_a_tokenizer_have_no_texts(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from agents import Batch, CausalLMPolicy, PolicyConfig, Trajectory, make_batch
 from agents.policies.transformers import prefix_sharing, scoring
 from agents.policies.transformers.kv_cache import CacheKind, can_group
 from agents.policies.transformers.logprobs import token_logprobs_and_entropy
-from agents.policies.transformers.model_capabilities import can_share, costs_of
+from agents.policies.transformers.model_capabilities import agree, can_share, costs_of
 from agents.policies.transformers.prefix_sharing import is_cheaper, plan
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.trajectories import VOCAB, trajectory
@@ -314,3 +314,15 @@ def test_a_head_that_does_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> 
     expected = expected.gather(-1, batch.tokens[:, batch.first :, None])[..., 0]
     mask = batch.loss_mask[:, batch.first :]
     assert_equal(policy.read(batch).logprobs[mask], expected[mask])
+
+
+def test_trials_agree_by_hand() -> None:
+    """In float32 to 1e-3; in bfloat16, of 2^-7, to four roundings of a spread of 8 more."""
+    expected = torch.tensor([[-1.0, -9.0, -torch.inf]])
+    off = torch.tensor([[0.2, 0.0, 0.0]])
+    assert agree(expected + off / 300, expected, torch.float32)
+    assert not agree(expected + off, expected, torch.float32)
+    assert agree(expected + off, expected, torch.bfloat16)
+    assert not agree(expected + 2 * off, expected, torch.bfloat16)
+    assert not agree(torch.tensor([[-1.0, -9.0, -9.0]]), expected, torch.bfloat16)
+    assert agree(expected * torch.nan, expected * torch.nan, torch.float16)

@@ -12,6 +12,7 @@ from agents import Batch, Truncation, make_batch
 from agents.truncation import apply_truncation
 from tests.agents.agent_cases import make_agent
 from tests.agents.trajectories import scored, trajectory
+from verifiers import InvalidArgumentError
 
 
 def batch() -> Batch:
@@ -70,6 +71,11 @@ def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(
     first, second = penalties
     assert after.rewards.tolist() == [[0, 1, 0, 2 + first, 0], [0, 1, 0, 0, 4 + second], [0, 0, 0, 0, 0]]
     assert after.scores[:2].tolist() == [3 + first, 5 + second]
+
+
+def test_the_soft_penalty_needs_its_numbers() -> None:
+    with pytest.raises(InvalidArgumentError, match="needs max_tokens and overlong_margin"):
+        applied(Truncation.SOFT_OVERLONG, max_tokens=4)
 
 
 def test_the_rule_reaches_advantages_and_denominators() -> None:
