@@ -24,6 +24,7 @@ from agents import (
     PreferencePair,
     RewardModelConfig,
     add_lora,
+    evaluate,
     load_policy,
     make_batch,
     new_reward_model,
@@ -43,6 +44,7 @@ from agents.policies import devices
 from agents.policies.transformers.memory import cacheable_tokens
 from agents.rollouts.problem_order import episodes_of_step
 from agents.runs.files.hardware import hardware
+from agents.search import Beam
 from rlvr_envs import CharTokenizer
 from tests.agents.agent_cases import (
     all_weights,
@@ -180,6 +182,23 @@ def test_agents_learn_the_same_without_float64(case: str) -> None:
     assert_same(*on_both(lambda device: learned(case, device), "mps"))
 
 
+def test_adapters_learn_the_same() -> None:
+    pytest.importorskip("peft")
+    assert_same(*on_both(lambda device: learned("grpo/kl", device, lora=True)))
+
+
+@pytest.mark.parametrize("case", ["grpo/kl", "vineppo"])
+def test_a_step_from_playing_to_the_weights_is_the_same(case: str) -> None:
+    def work(device: str) -> list[Any]:
+        env = sort_env("grpo")
+        agent = make_agent(case, moved_policy(device, playing_policy(env)), problems_per_step=2)
+        agent.learn(env, steps=1)
+        return [weight.detach().cpu() for weight in agent.policy.parameters()]
+
+    for one, other in zip(*on_both(work), strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", DEVICES)
 def test_supervised_learning_is_the_same(name: str) -> None:
     def work(device: str) -> list[Any]:
@@ -230,6 +249,15 @@ def test_a_reward_model_learns_and_scores_the_same(name: str) -> None:
 
 
 # Evaluating and saving
+
+
+@pytest.mark.parametrize("search", [None, Beam(width=2)])
+def test_evaluations_are_the_same(search: Any) -> None:
+    def work(device: str) -> Any:
+        env = sort_env("grpo")
+        return evaluate(env, moved_policy(device, playing_policy(env)), problems=3, search=search).score
+
+    assert_same(*on_both(work))
 
 
 def test_a_checkpoint_of_the_device_goes_on_on_the_cpu(tmp_path: Path) -> None:

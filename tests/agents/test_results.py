@@ -418,6 +418,16 @@ def test_what_would_be_found_is_said_where_it_is_known(tmp_path: Path) -> None:
     assert sentence.endswith("p = 1; one of 0.460 would be found in 4 of 5 such comparisons)")
 
 
+def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> None:
+    run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
+    run_of(tmp_path / "b", [[1.0]] * 22)
+    code, printed, _ = rlvr("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 0
+    assert "a: left out: 1 errored sample" in printed
+    assert "means over 21 problems" in printed
+    assert "b is better than a" in printed
+
+
 def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
     one = run_of(tmp_path / "a", [[1.0]], environment={"prompt": {"name": "plain"}, "tokenizer": "x"}, model="m")
     two = run_of(tmp_path / "b", [[1.0]], environment={"prompt": {"name": "boxed"}, "tokenizer": "y"}, model="n")
