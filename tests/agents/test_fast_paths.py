@@ -298,6 +298,14 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
         assert_equal(other[mask], one[mask])
 
 
+def test_a_transform_by_hand() -> None:
+    logits = torch.tensor([0.0, 2.0, -8.0])
+    assert model_capabilities.LogitTransform()(logits) is logits
+    torch.testing.assert_close(
+        model_capabilities.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
+    )
+
+
 # Memory
 
 

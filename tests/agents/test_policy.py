@@ -155,6 +155,13 @@ def test_sampling_does_not_depend_on_the_batch_the_order_or_refills() -> None:
             assert_equal_stored(other.logprobs, one.logprobs)
 
 
+def test_equal_seeds_give_equal_episodes_and_others_differ() -> None:
+    episodes = [Episode(4, 0, 7), Episode(4, 0, 7), Episode(4, 0, 8)]
+    first, second, third = play(policy(), 3, episodes)
+    assert first.tokens.tolist() == second.tokens.tolist()
+    assert first.tokens.tolist() != third.tokens.tolist()
+
+
 @FLOAT64
 def test_a_plain_act_loop_is_right_without_begin() -> None:
     acting, checking = policy(seed=1), policy(seed=1)

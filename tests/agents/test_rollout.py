@@ -6,9 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium
 import numpy as np
 import pytest
-from gymnasium.vector import VectorWrapper
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorWrapper
 from numpy.typing import NDArray
 
 from agents import Action, Episode, rollout
@@ -118,6 +119,13 @@ def test_a_wrapper_without_step_many_is_stepped_and_a_wide_policy_told_so() -> N
         rollout(wrapped, Scripted([A, EOS], 2), EPISODES)
 
 
+def test_an_environment_that_resets_itself_is_refused() -> None:
+    env = SyncVectorEnv([lambda: gymnasium.make("rlvr/Addition-v0")])
+    assert env.metadata["autoreset_mode"] is not AutoresetMode.DISABLED
+    with pytest.raises(InvalidArgumentError, match="DISABLED"):
+        rollout(env, Scripted([EOS]), EPISODES[:1])
+
+
 class Wide(Scripted):
     """Says what each of its tokens was chosen from, or does not."""
 
@@ -151,3 +159,9 @@ def test_masks_of_later_tokens_are_told_by_the_policy_or_refused() -> None:
         masks = np.unpackbits(one.action_masks, axis=-1, count=257).astype(bool)
         assert masks[~one.policy_mask].all()
         assert (masks[one.policy_mask] == only_ab(None, 0).astype(bool)).all()
+
+
+def test_episodes_announce_their_seeds() -> None:
+    acting = Scripted([EOS])
+    rollout(vector_env(7), acting, EPISODES)
+    assert acting.begun == {index: index for index in range(7)}
