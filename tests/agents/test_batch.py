@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from agents import Trajectory, make_batch
-from agents.batch import Batch
 from tests.agents.trajectories import random_trajectory, scored, trajectory
 from verifiers import InvalidArgumentError, Outcome, Verdict
 
@@ -52,11 +51,6 @@ def test_dtypes() -> None:
         "groups": torch.int64,
     }
     assert {name: getattr(batch, name).dtype for name in expected} == expected
-
-
-def test_token_0_in_a_completion_is_no_padding() -> None:
-    batch = make_batch([trajectory([0, 1, 1], tokens=[4, 0, 0]), trajectory([0, 1, 1, 1], tokens=[4, 0, 0, 0])])
-    assert batch.loss_mask.sum(1).tolist() == [2, 3]
 
 
 def test_a_broken_verifier_leaves_nothing_to_learn_from() -> None:
@@ -141,14 +135,6 @@ def test_trajectories_with_and_without_masks_go_together(turned: bool) -> None:
     assert result is not None
     masks = result.flip(0) if turned else result
     assert masks.tolist() == [[[False, True, True]] * 2, [[True] * 3] * 2]
-
-
-def test_moving_keeps_everything() -> None:
-    batch = make_batch(played())
-    moved = batch.to(torch.device("cpu"))
-    assert isinstance(moved, Batch)
-    assert all(torch.equal(getattr(moved, name), getattr(batch, name)) for name in PER_TOKEN)
-    assert moved.legal is None
 
 
 def test_no_trajectories() -> None:

@@ -18,7 +18,6 @@ import pytest
 from agents import save_model, tiny_model
 from agents.commands.before_loading import check_policy
 from agents.commands.main import CANNOT, REFUSED, main
-from agents.commands.run_settings import _chosen
 from agents.policies.transformers.model_files import check_model, model_context, model_folder
 from agents.runs.files.outputs import locked
 from rlvr_envs import ByteTokenizer
@@ -279,20 +278,6 @@ def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text('{"run_id": "run-1"}', encoding="utf-8")
     with pytest.raises(InvalidArgumentError, match="that of a run, which has saved no checkpoint of a language model"):
         check_model(tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("settings", "same"),
-    [
-        ({"learner": {"rate": None}, "steps": 8}, True),  # the rate is chosen for the model
-        ({"learner": {"rate": 1e-4}, "steps": 8}, True),
-        ({"learner": {"rate": 2e-4}, "steps": 8}, False),
-        ({"learner": {"rate": None}, "steps": 9}, False),
-    ],
-)
-def test_a_setting_that_a_model_chooses_is_taken_from_the_run(settings: dict[str, Any], same: bool) -> None:
-    recorded = {"learner": {"rate": 1e-4}, "steps": 8}
-    assert (_chosen(settings, recorded) == recorded) is same
 
 
 WITHOUT_TORCH = """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,14 +14,13 @@ import pytest
 import torch
 from hypothesis import given, settings, strategies as st
 
-from agents import GRPO, AgentConfig, Episode, Trajectory, make_batch, rollout
+from agents import GRPO, Episode, Trajectory, make_batch, rollout
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.carried import (
     CarriedGroup,
     carried_metrics,
     fill_batch,
 )
-from agents.registry import agent_classes
 from agents.rollouts.loop import PartialEpisode, play_on
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
@@ -389,10 +387,3 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
     for changed in ({"problems_per_step": 2}, {"group_size": 2}):
         with pytest.raises(CheckpointError, match="carried groups of"):
             recorder(env, **changed).load(tmp_path / "2")
-
-
-def test_only_importance_is_left_to_defaults() -> None:
-    assert AgentConfig().older_weights is None
-    assert AgentConfig(carried_groups=1).older_weights == "carried_groups=1"
-    assert AgentConfig(carried_groups=1, lag=2).older_weights == "lag=2"
-    assert math.isfinite(agent_classes("grpo")[1]().max_carried_steps)

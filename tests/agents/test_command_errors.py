@@ -386,14 +386,14 @@ def test_every_command_and_none_else_is_driven() -> None:
             "there is no file nofile of completions: name one in a format of docs/results.md",
         ),
         (
-            ("verify", "1", '{"asserts": [', "--verifier", "unit_tests"),
-            2,
-            "as JSON the reference is invalid: Expecting",
-        ),
-        (
             ("verify", "1", "1", "--verifier", "reward_model", "--args", "model=3"),
             2,
             "a reward model must be the path of a folder",
+        ),
+        (
+            ("verify", "1", '{"asserts": [', "--verifier", "unit_tests"),
+            2,
+            "as JSON the reference is invalid: Expecting",
         ),
         (
             ("train", "grpo", "--env", "Sort", "--env-args", "split=test"),
@@ -407,7 +407,6 @@ def test_every_command_and_none_else_is_driven() -> None:
             "the environment 'json:loads' does not accept",
         ),
         (("eval", "--env", "Sort", "--model", "tiny"), 2, "name a model that one of them saved"),
-        (("verify", "1", "1", "--verifier", "broken_module:Thing"), 2, "RuntimeError: this module fails"),
         (
             ("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"),
             2,
@@ -415,7 +414,6 @@ def test_every_command_and_none_else_is_driven() -> None:
         ),
         (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir must be the path of a folder, got 3"),
         (("check-dataset", "Text", "--args", "columns=3"), 2, "columns must map fields to names of columns"),
-        (("train", "grpo", "--env", "Sort", "--engine", "vllm"), 1, "pip install 'rlvr-envs[vllm]'"),
         (("train", "grpo", "--env", "Sort", "--num-envs", HUGE), 2, "not enough memory"),
         (("train", "grpo", "--env", "Sort", "--kl-estimator", "k2"), 2, "--kl-estimator k2 has no effect, since"),
         (
@@ -429,12 +427,9 @@ def test_every_command_and_none_else_is_driven() -> None:
             "--rank-timeout 5.0 has no effect, since one process",
         ),
         (("train", "grpo", "--env", "Sort", "--carried-groups", "99"), 2, "from 0 to --problems-per-step 16, so that"),
-        (("train", "grpo", "--env", "Sort", "--engine-args", "foo=1"), 2, "got ['foo=1']: set --engine to 'vllm'"),
-        (("train", "q-lerning", "--env", "Sort"), 2, "Did you mean 'q-learning'?"),
         (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected first one of reinforce, "),
         (("train", "grpo", "--env", "Sort", "--hidden", "8"), 2, "Sort-v0 shows tokens, which a language model reads"),
         (("train", "gdpo", "--env", "CartPole-v1"), 2, "GDPO needs a score of several parts, which only"),
-        (("compare",), 2, "a comparison takes at least two runs, folders that rlvr eval has written; got 0"),
         (("grade", ".", "--env", "Sort"), 2, ". is a folder, no file of completions: name one in a format of"),
         (("export", "trl", "--env", "CartPole-v1", "--folder", "x"), 2, "is one of Gymnasium's, without a data set"),
         (("play", "--env", "GridWorldState", "--model", "model"), 2, "for a language model: name GridWorld"),
@@ -444,7 +439,6 @@ def test_every_command_and_none_else_is_driven() -> None:
             "is not that of the model",
         ),
         (("eval", "--env", "Sort", "--model", "wide_model", "--out", "new"), 2, "has 4000 tokens but the tokenizer"),
-        (("eval", "--env", "Sort", "--model", "empty_config", "--out", "new"), 2, "no causal language model"),
         (("eval", "--env", "Sort", "--model", "cut_model", "--out", "new"), 2, "no causal language model"),
     ],
 )
@@ -533,13 +527,6 @@ def damaged_models(folder: Path) -> None:
     (folder / "no_settings" / "config.json").write_text("{}")
     weights = folder / "cut_model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-
-
-def test_a_verifier_that_raises_is_a_verdict(workplace: Path, rlvr: Command) -> None:
-    (workplace / "raising_verifier.py").write_text("def judge(completion, problem):\n    raise ValueError('\\ud800')\n")
-    code, output, _ = rlvr("verify", "1", "1", "--verifier", "raising_verifier:judge")
-    assert code == 2
-    assert "verifier_error" in output
 
 
 def test_errors_of_ones_own_verifier_name_it(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -231,18 +231,6 @@ def test_a_separate_critic_of_an_unknown_policy_is_refused_with_a_reason() -> No
         make_critic(OtherPolicy(), CriticConfig("separate"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["npg", "trpo"])
-def test_natural_gradients_need_forward_derivatives_which_a_table_has(name: str) -> None:
-    env = envs()
-    cls, config_cls = agent_classes(name)
-    v = env.single_action_space.n
-    policy = TorchPolicy(torch.nn.Embedding(v, v), torch.nn.Linear(v, v))
-    agent: Any = cls(policy, config_cls(problems_per_step=64, group_size=1))  # type: ignore[arg-type]
-    before = agent.evaluate(env, problems=64).score
-    agent.learn(env, steps=10)
-    assert agent.evaluate(env, problems=64).score > before + 0.2
-
-
 def test_a_head_that_does_not_fit_its_body_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"the head fails on a tensor of shape \(1, 1, 8\)"):
         TorchPolicy(torch.nn.Embedding(V, 8), torch.nn.Linear(7, V))

@@ -159,19 +159,3 @@ def test_a_file_of_one_s_own_by_its_columns_in_tokens(tmp_path: Path, rlvr: Comm
     report = json.loads(output)["splits"]["train"]
     assert (report["prompt_length"]["unit"], report["prompt_length"]["max"]) == ("tokens", 4)
     assert report["levels"] == {"level": {"counts": {"easy": 1}}}
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("Sort", "--split", "dev"), 2, "unknown split 'dev'"),
-        (("Sort", "--limit", "0"), 2, "--limit must be at least 1, or None, got 0"),
-        (("Nothing",), 2, "unknown environment 'Nothing'"),
-        (("GSM8K", "--args", "data_dir=/nowhere"), 2, "was not found at /nowhere/gsm8k/"),
-        (("Sort", "--args", "foo=1"), 2, "unknown data argument 'foo'"),
-    ],
-)
-def test_bad_input(arguments: tuple[str, ...], code: int, message: str, rlvr: Command) -> None:
-    result, _, error = rlvr("data", "stats", *arguments)
-    assert result == code
-    assert message in error

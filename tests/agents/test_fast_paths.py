@@ -190,25 +190,6 @@ def test_the_flag_goes_to_greedy_policies_and_references() -> None:
 # The choice between shared and plain
 
 
-def short_and_long() -> tuple[Any, Any]:
-    """A batch that is cheaper shared, and one that is cheaper plain."""
-    return make_batch(groups()), make_batch(groups(members=1, count=1))
-
-
-def test_the_choice_is_logged_when_it_changes(caplog: pytest.LogCaptureFixture) -> None:
-    shared, plain = short_and_long()
-    policy = tiny_policy()
-    with caplog.at_level(logging.INFO, logger="agents.policies.transformers.scoring"):
-        outputs = [policy.read(batch).shared for batch in (shared, shared, plain, plain, shared)]
-    assert outputs == [True, True, False, False, True]
-    said = [record.getMessage() for record in caplog.records]
-    assert [" with prompts shared: " in message for message in said] == [True, False, True]
-    assert said[0].startswith(
-        "Qwen2ForCausalLM processes a micro-batch of 12 rows of up to 26 tokens with prompts shared: "
-    )
-    assert " plainly: " in said[1]
-
-
 def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
     """Two micro-batches of a group, and one of a single completion."""
     rows = [*groups(count=2), *groups(members=1, count=1)]

@@ -10,7 +10,6 @@ import torch
 from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, tiny_model
 from agents.policies.transformers import shared_prompt_cache
 from agents.policies.transformers.kv_cache import CacheKind, RowCache, can_group
-from agents.policies.transformers.preallocated_layer import GrowingLayer
 from agents.policies.transformers.shared_prompt_cache import GroupLayout
 from tests.agents.rounding import FLOAT64, assert_equal_stored
 from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
@@ -139,64 +138,3 @@ def test_single_completions_keep_rows(passes: dict[str, int]) -> None:
 
 
 # By hand
-
-
-def test_a_layout_by_hand() -> None:
-    """Rows of groups 0, 1, 0, whose prompts have 2 tokens and 1: four places, the last empty."""
-    layout = GroupLayout([0, 1, 0], [2, 1], WIDTH, CPU)
-    assert (layout.num_groups, layout.members, layout.prompt, layout.full) == (2, 2, 2, False)
-    assert layout.slots.tolist() == [0, 2, 1]
-    states = torch.tensor([1.0, 2.0, 3.0])[:, None, None, None]
-    assert layout.fold(states).flatten().tolist() == [1, 3, 2, 0]
-    assert layout.unfold(layout.fold(states)).flatten().tolist() == [1, 2, 3]
-    seen = layout.mask(6, 1, torch.float32) == 0
-    assert seen.int().tolist() == [
-        [[[1, 1, 1, 0, 1, 0], [1, 1, 0, 1, 0, 1]]],
-        [[[0, 1, 1, 0, 1, 0], [0, 1, 0, 1, 0, 1]]],
-    ]
-    assert torch.equal(layout.mask(4, 2, torch.float32)[:, :, 2:], layout.mask(4, 1, torch.float32))
-    assert layout.keep([1]) == [1]
-    assert (layout.num_groups, layout.members, layout.slots.tolist()) == (1, 2, [0])
-    assert layout.mask(4, 1, torch.float32).shape == (1, 1, 2, 4)
-
-
-def test_prompts_of_one_length_share_a_mask() -> None:
-    layout = GroupLayout([0, 0, 1, 1], [3, 3], WIDTH, CPU)
-    assert layout.full
-    assert layout.mask(5, 1, torch.float32).shape == (1, 1, 2, 5)
-
-
-@pytest.mark.parametrize(
-    ("groups", "members", "prompt", "steps", "pays"),
-    [
-        (8, 8, 128, 32, True),
-        (8, 8, 64, 8, True),
-        (8, 8, 64, 240, False),  # the others' columns outweigh the prompt
-        (4, 16, 64, 32, True),
-        (4, 16, 64, 100, False),
-        (2, 4, 16, 8, False),  # too little work to be worth bringing into groups
-    ],
-)
-def test_groups_pay_while_the_prompt_outweighs_the_others_columns(
-    groups: int, members: int, prompt: int, steps: int, pays: bool
-) -> None:
-    layout = GroupLayout([group for group in range(groups) for _ in range(members)], [prompt] * groups, WIDTH, CPU)
-    assert layout.pays(prompt + members * steps) is pays
-
-
-def test_groups_do_not_pay_for_few_rows() -> None:
-    layout = GroupLayout([0] * 16, [64], WIDTH, CPU)
-    assert layout.pays(64 + 16)
-    layout.keep([3])
-    assert not layout.pays(64 + 16)
-
-
-def test_rows_are_spread_into_their_room() -> None:
-    keys, values = torch.randn(2, 3, 2, 4, 5).unbind(0)
-    layer = GrowingLayer.spread(keys, values, torch.tensor([2, 0, 0]))
-    assert layer.keys is not None
-    assert torch.equal(layer.keys, keys[[2, 0, 0]])
-    room = layer.keys.untyped_storage().data_ptr()
-    longer, _ = layer.update(keys[:, :, :1], values[:, :, :1])
-    assert longer.untyped_storage().data_ptr() == room
-    assert torch.equal(longer, torch.cat([keys[[2, 0, 0]], keys[:, :, :1]], dim=2))

@@ -74,14 +74,6 @@ def test_a_reward_that_falls_by_two_thirds_or_more_is_always_seen(after: float) 
         assert 20 < results[0].step <= 20 + 2 * WINDOW
 
 
-def test_the_warning_has_the_numbers_and_what_to_try() -> None:
-    (results,) = warnings_of([{"reward": 0.5 + 0.01 * (-1) ** step} for step in range(20)] + constant(10, reward=0.25))
-    assert str(results).startswith("warning: step ")
-    assert "the 0.500 of the first 10" in results.text
-    assert f"reward {results.value:.3f} in the last 10 steps" in results.text
-    assert "lower learning rate" in results.text
-
-
 def test_a_reward_that_rises_or_stays_is_no_sign() -> None:
     assert not warnings_of(sampled_rewards(np.linspace(0.2, 0.9, 100).tolist(), 0))
     assert not warnings_of(constant(50, reward=0.0))

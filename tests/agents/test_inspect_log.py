@@ -214,12 +214,6 @@ def test_summaries_cut_long_texts(tmp_path: Path) -> None:
     assert summary["scores"]["outcome"]["metadata"] == {"log": ["w" * 1000 + "…"]}
 
 
-def test_rows_that_hold_only_what_a_summary_needs_are_enough(tmp_path: Path) -> None:
-    short = {name: row()[name] for name in row() if name not in ("prompt", "reference", "completion", "detail")}
-    log = logged(run_of(tmp_path / "run", [short]))
-    assert log["samples/p0_epoch_1.json"]["messages"] == [{"role": "assistant", "content": "", "source": "generate"}]
-
-
 # Training
 
 

@@ -30,12 +30,12 @@ from agents import (
 )
 from agents.learn.learner import Loss, TokenLoss
 from agents.losses import Aggregation, clipped_surrogate, policy_gradient
+from tests.agents.agent_cases import MAX_TOKENS, UNCLIPPED, flat, on_policy
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.trajectories import (
     VOCAB,
     gradients,
     largest_difference,
-    on_policy_logprobs,
     random_trajectory,
     scored,
     tiny_policy,
@@ -44,9 +44,6 @@ from tests.agents.trajectories import (
 )
 from verifiers import InvalidArgumentError
 
-MAX_TOKENS = 20
-UNCLIPPED = 1e9
-"""A gradient norm that is never reached, so that gradients stay as they are."""
 AGGREGATIONS = list(Aggregation)
 
 
@@ -57,10 +54,6 @@ def some_trajectories(count: int = 9, seed: int = 0) -> list[Trajectory]:
 
 def some_advantages(batch: Batch, seed: int = 0) -> Tensor:
     return torch.from_numpy(np.random.default_rng(seed).normal(size=tuple(batch.tokens.shape)))
-
-
-def flat(tensors: Sequence[Tensor]) -> Tensor:
-    return torch.cat([tensor.reshape(-1) for tensor in tensors])
 
 
 def surrogate(batch: Batch, outputs: TokenOutputs, advantages: Tensor) -> dict[str, Tensor]:
@@ -227,10 +220,6 @@ def test_a_step_without_a_token_to_learn_from_is_skipped() -> None:
 # The agents
 
 
-def on_policy(policy: CausalLMPolicy, trajectories: Sequence[Trajectory]) -> list[Trajectory]:
-    return [dataclasses.replace(one, logprobs=on_policy_logprobs(policy, one)) for one in trajectories]
-
-
 def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
     one = trajectory([0, 1, 1, 0, 1], rewards=[0, 1, 0, 0, 4])
     two = trajectory([0, 1], rewards=[0, 2])
@@ -350,19 +339,6 @@ def test_a_gradient_that_is_not_finite_is_skipped(bad: float) -> None:
     assert (metrics["skipped"], metrics["nonfinite_gradients"]) == (0, 0)
     other.step(batch, advantages, Loss(plain, aggregation=Aggregation.TOKEN_MEAN))
     assert largest_difference(weights(policy), weights(twin)) == 0
-
-
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_weights_that_are_not_finite_show_in_the_metrics(bad: float) -> None:
-    policy = tiny_policy()
-    with torch.no_grad():
-        policy.parameters()[0][0, 0] = bad
-    batch = make_batch(some_trajectories())
-    metrics = Learner(policy, LearnerConfig()).step(
-        batch, some_advantages(batch), Loss(plain, aggregation=Aggregation.TOKEN_MEAN)
-    )
-    assert metrics["skipped"] == 1
-    assert not math.isfinite(metrics["sampling/sampling_logp_difference/max"])
 
 
 @FLOAT64

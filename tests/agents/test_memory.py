@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,8 +17,6 @@ from transformers import CTRLConfig, CTRLLMHeadModel, OPTConfig, OPTForCausalLM
 from agents import GRPO, CausalLMPolicy, GRPOConfig, LearnerConfig, PolicyConfig, make_batch, tiny_model
 from agents.policies.transformers import memory, scoring
 from agents.policies.transformers.memory import activation_bytes, checkpointed, checkpoints
-from agents.policies.transformers.prefix_sharing import mask_entries, plan
-from tests.agents.test_shared_prefix import groups
 from tests.agents.trajectories import VOCAB, random_trajectory
 from verifiers import InvalidArgumentError
 
@@ -52,13 +49,6 @@ def test_gradients_are_the_same_and_less_is_kept() -> None:
     assert saved_and_gradients("auto")[0] == plain  # a small model fits
 
 
-def test_the_system_says_what_memory_is_available(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(memory, "_MEMORY_INFO", tmp_path / "meminfo")
-    assert memory._available_bytes() == sys.maxsize
-    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\n", encoding="utf-8")
-    assert memory._available_bytes() == 3 << 10
-
-
 def test_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(num_hidden_layers=24, hidden_size=896)
     model = SimpleNamespace(device=torch.device("cuda"), config=SimpleNamespace(get_text_config=lambda: config))
@@ -77,23 +67,6 @@ def test_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
     assert checkpoints(model, "on", 1, 1, 2)
     assert not checkpoints(model, "off", 10**9, 10**6, 2)
-
-
-def test_the_masks_of_a_shared_pass_are_in_the_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=32, heads=2, intermediate_size=64))
-    batch = make_batch(groups())
-    layout = plan(batch.tokens, batch.lengths, batch.loss_mask.int().argmax(dim=1))
-    asked = []
-
-    def note(*args: Any, masks: int) -> bool:
-        asked.append(masks)
-        return False
-
-    monkeypatch.setattr(scoring, "checkpoints", note)
-    assert policy.read(batch).shared
-    policy.forward(batch.tokens, batch.first)
-    assert asked == [sum(group.mask.numel() for group in layout.groups), 0]
-    assert mask_entries(2 * layout.groups) == asked[0]  # groups of one shape share theirs
 
 
 def test_what_stood_on_a_layer_before_stands_there_after() -> None:

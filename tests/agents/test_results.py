@@ -411,17 +411,6 @@ def test_equal_scores_are_called_equal(tmp_path: Path) -> None:
     assert sentence == "d and c have the same score on every one of the 12 problems"
 
 
-def test_few_problems_that_agree_are_no_proof(tmp_path: Path) -> None:
-    """Their differences do not vary, so that nothing is known of others, and 1 of 4 choices of signs is as extreme."""
-    first, second = run_of(tmp_path / "a", [[0.0]] * 3), run_of(tmp_path / "b", [[1.0]] * 3)
-    row = compare_runs([first, second])[1][1]
-    assert row.p_value == 0.25
-    assert (
-        row.sentence(first)
-        == "no difference between b and a is shown (+1.000, 95 % interval -0.721 to +1.000, p = 0.25)"
-    )
-
-
 def test_what_would_be_found_is_said_where_it_is_known(tmp_path: Path) -> None:
     first = run_of(tmp_path / "a", [[float(index % 2)] for index in range(40)])
     second = run_of(tmp_path / "b", [[float(index % 2 == 0)] for index in range(40)])
@@ -429,14 +418,14 @@ def test_what_would_be_found_is_said_where_it_is_known(tmp_path: Path) -> None:
     assert sentence.endswith("p = 1; one of 0.460 would be found in 4 of 5 such comparisons)")
 
 
-def test_several_comparisons_are_adjusted_for_their_number(tmp_path: Path) -> None:
-    runs = [
-        run_of(tmp_path / name, [[float(index % step == 0)] for index in range(30)])
-        for name, step in [("a", 5), ("b", 3), ("c", 2)]
-    ]
-    _, rows = compare_runs(runs)
-    plainly = [row.comparison.p_value for row in rows if row.comparison is not None]
-    assert [row.p_value for row in rows[1:]] == statistics.holm(plainly)
+def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> None:
+    run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
+    run_of(tmp_path / "b", [[1.0]] * 22)
+    code, printed, _ = rlvr("compare", tmp_path / "a", tmp_path / "b")
+    assert code == 0
+    assert "a: left out: 1 errored sample" in printed
+    assert "means over 21 problems" in printed
+    assert "b is better than a" in printed
 
 
 def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
@@ -460,16 +449,6 @@ def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None
         compare_runs([run, run])
     with pytest.raises(DataError, match="no problem in common of which each has a score"):
         compare_runs([run, run_of(tmp_path / "b", [[None]])])
-
-
-def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> None:
-    run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
-    run_of(tmp_path / "b", [[1.0]] * 22)
-    code, printed, _ = rlvr("compare", tmp_path / "a", tmp_path / "b")
-    assert code == 0
-    assert "a: left out: 1 errored sample" in printed
-    assert "means over 21 problems" in printed
-    assert "b is better than a" in printed
 
 
 @pytest.mark.parametrize("options", [[], ["--pass-at", "1"]])

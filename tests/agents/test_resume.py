@@ -13,11 +13,7 @@ from typing import Any
 
 import pytest
 
-from agents import (
-    Run,
-)
 from agents.runs.run import latest_checkpoint
-from verifiers import InvalidArgumentError, MissingDataError
 
 STEPS = 8
 OPTIONS = [
@@ -76,26 +72,16 @@ def weights(folder: Path) -> bytes:
     return (checkpoint / "model" / "model.safetensors").read_bytes()
 
 
-def test_ctrl_c_leaves_a_checkpoint_of_the_last_step(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_to_stop_leaves_a_checkpoint_of_the_last_step(tmp_path: Path, number: int, code: int) -> None:
     process = subprocess.Popen(
         command(tmp_path / "run", "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
     wait_for_lines(tmp_path / "run" / "metrics.jsonl", 4, process)
-    os.kill(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=600)
-    assert process.returncode == 130
+    os.kill(process.pid, number)
+    output, errors = process.communicate(timeout=600)
+    assert process.returncode == code, errors
     assert b"--resume" in output
     checkpoint = latest_checkpoint(tmp_path / "run")
     assert checkpoint is not None
     assert checkpoint.name == f"step-{metrics(tmp_path / 'run')[-1]['step']:06d}"
-
-
-def test_a_run_folder_is_not_written_over(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", {}, loggers=())
-    run.log(1, {"reward": float("nan"), "loss": 0.5})
-    run.close()
-    assert metrics(tmp_path / "run") == [{"step": 1, "reward": None, "loss": 0.5}]
-    with pytest.raises(InvalidArgumentError, match="holds a run already"):
-        Run(tmp_path / "run", {}, loggers=())
-    with pytest.raises(MissingDataError, match="no run to resume"):
-        Run(tmp_path / "other", {}, resume=True, loggers=())

@@ -17,7 +17,7 @@ from agents.preferences.pairs import PreferencePair, write_pairs
 from agents.preferences.reward_model import RewardModel, _token_pairs, backward
 from rlvr_envs import ByteTokenizer, CharTokenizer
 from tests.commands import Command
-from verifiers import DataError, InvalidArgumentError, Problem, make
+from verifiers import DataError, Problem, make
 
 SHAPE = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32, "max_tokens": 32}
 TEXTS = ["12", "", "7 = é\n", "<|pad|>7", "u\u0308"]
@@ -121,12 +121,6 @@ def test_texts_that_do_not_fit_are_refused(small: RewardModel) -> None:
         evaluate_reward_model(small.verifier(), [long])
     with pytest.raises(DataError, match="no pairs to learn from"):
         train_reward_model(small, [], config)
-
-
-def test_what_is_no_model_is_named(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(InvalidArgumentError, match=r"it holds no config\.json"):
-        new_reward_model(tmp_path / "empty")
 
 
 def test_the_command_trains_tests_and_saves(

@@ -20,7 +20,7 @@ from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
 from agents.runs.run import latest_checkpoint, step_checkpoints
 from tests.agents.agent_cases import all_weights, make_agent, playing_policy, some_batch, sort_env
-from tests.agents.test_resume import OPTIONS, command, metrics, wait_for_lines
+from tests.agents.test_resume import OPTIONS, metrics
 from verifiers import CheckpointError, InvalidArgumentError, Problem
 
 
@@ -307,19 +307,6 @@ def test_a_model_of_a_damaged_checkpoint_is_refused_by_that_name(three_steps: Pa
     with pytest.raises(CheckpointError, match=r"step-000003 is damaged: model.safetensors has \d+ bytes"):
         load_policy(folder)
     load_policy(folder / "checkpoints" / "step-000002", tokenizer="char")
-
-
-def test_sigterm_saves_as_ctrl_c_does(tmp_path: Path) -> None:
-    folder = tmp_path / "run"
-    process = subprocess.Popen(command(folder, "--steps", "1000"), stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    wait_for_lines(folder / "metrics.jsonl", 4, process)
-    process.terminate()
-    output, errors = process.communicate(timeout=600)
-    assert process.returncode == 143, errors
-    assert b"--resume" in output
-    checkpoint = latest_checkpoint(folder)
-    assert checkpoint is not None
-    assert checkpoint.name == f"step-{metrics(folder)[-1]['step']:06d}"
 
 
 # Signals

@@ -294,13 +294,6 @@ def test_options_of_the_other_kind_of_export_are_refused(
     assert message in errors
 
 
-@pytest.mark.parametrize(
-    ("size", "words"), [(0, "0 bytes"), (999, "999 bytes"), (1614e6, "1.61 GB"), (999.6e6, "1 GB"), (546e6, "546 MB")]
-)
-def test_sizes_have_three_digits(size: float, words: str) -> None:
-    assert in_words(size) == words
-
-
 def test_a_policy_of_a_model_made_in_memory_keeps_its_type() -> None:
     model = tiny_model(257, **SIZE)
     assert CausalLMPolicy(model).saved_dtype is None

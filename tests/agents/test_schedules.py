@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from agents import AgentConfig, LearnerConfig, Schedule
-from tests.agents.agent_cases import make_agent, some_batch
 from verifiers import InvalidArgumentError, UnknownNameError
 
 
@@ -67,22 +66,3 @@ def test_coefficients_and_the_learning_rate_arrive_together() -> None:
     )
     assert [config.entropy_schedule()(step) for step in range(6)] == pytest.approx([0.8, 0.6, 0.4, 0.2, 0, 0])
     assert learner.learning_rate_at(4 * 6) == 0
-
-
-def test_an_agent_reads_its_coefficients_at_its_step() -> None:
-    agent = make_agent(
-        "grpo",
-        entropy_coefficient=0.4,
-        entropy_coefficient_end=0.0,
-        kl_coefficient=0.0,
-        kl_coefficient_end=0.2,
-        kl_estimator="k2",
-        learner={"schedule_steps": 4},
-    )
-    entropy, kl = [], []
-    for seed in range(5):
-        metrics = agent.update(some_batch(agent.policy, seed=seed))
-        entropy.append(metrics["entropy_coefficient"])
-        kl.append(metrics["kl_coefficient"])
-    assert entropy == pytest.approx([0.4, 0.3, 0.2, 0.1, 0])
-    assert kl == pytest.approx([0, 0.05, 0.1, 0.15, 0.2])

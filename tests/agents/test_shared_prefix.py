@@ -130,37 +130,6 @@ def test_the_packed_pass_equals_the_plain_one(name: str, legal: bool, checkpoint
         assert_equal(result, expected)
 
 
-def test_a_layout_by_hand() -> None:
-    """Two rows of prompt 5 6, one of prompt 7: nothing twice, no padding."""
-    tokens = torch.tensor([[5, 6, 1, 2], [7, 3, 0, 0], [5, 6, 4, 0]])
-    layout = plan(tokens, torch.tensor([4, 2, 3]), torch.tensor([2, 1, 2]))
-    assert layout.tokens.tolist() == [[5, 6, 1, 2, 4, 7, 3]]
-    assert layout.positions.tolist() == [[0, 1, 2, 3, 2, 0, 1]]
-    assert layout.sources.tolist() == [1, 2, 1, 5]
-    assert list(zip(layout.rows.tolist(), layout.columns.tolist(), strict=True)) == [(0, 2), (0, 3), (2, 2), (1, 1)]
-    first, second = layout.groups
-    assert (first.prefix, first.own, first.blocks, first.width) == (2, 3, 1, 3)
-    assert first.mask.int().tolist() == [[[[1, 1, 1, 0, 0], [1, 1, 1, 1, 0], [1, 1, 0, 0, 1]]]]
-    assert (second.prefix, second.own, second.blocks, second.width) == (1, 1, 1, 1)
-    assert second.mask.tolist() == [[[[True, True]]]]
-
-
-def test_blocks_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Four completions of 2, 1, 1 and 1 tokens after one of prompt, in two blocks."""
-    monkeypatch.setattr(prefix_sharing, "_num_blocks", lambda *_: 2)
-    tokens = torch.tensor([[5, 6, 1], [5, 3, 0], [5, 4, 0], [5, 2, 0]])
-    layout = plan(tokens, torch.tensor([3, 2, 2, 2]), torch.tensor([1, 1, 1, 1]))
-    (group,) = layout.groups
-    assert (group.blocks, group.width) == (2, 3)
-    assert group.columns is not None
-    assert group.columns.tolist() == [0, 1, 2, 3, 4, 4]
-    assert group.real is not None
-    assert group.real.tolist() == [True] * 5 + [False]
-    first, second = group.mask.int()[:, 0].tolist()
-    assert first == [[1, 1, 0, 0], [1, 1, 1, 0], [1, 0, 0, 1]]
-    assert second[:2] == [[1, 1, 0, 0], [1, 0, 1, 0]]
-
-
 @FLOAT64
 @pytest.mark.parametrize("blocks", [1, 2, 3, 6])
 @pytest.mark.parametrize("ragged", [False, True])
@@ -177,28 +146,6 @@ def test_blocks_change_nothing(blocks: int, ragged: bool, monkeypatch: pytest.Mo
     packed = outputs_and_gradient(sharing, batch)
     for expected, result in zip(plain, packed, strict=True):
         assert_equal(result, expected)
-
-
-@pytest.mark.parametrize(
-    ("prefix", "length", "members", "blocks"),
-    [(64, 8, 8, 1), (128, 32, 8, 4), (16, 32, 8, 8), (1024, 256, 8, 8), (5, 0, 2, 1), (16, 4, 1, 1)],
-)
-def test_short_completions_attend_together(prefix: int, length: int, members: int, blocks: int) -> None:
-    assert prefix_sharing._num_blocks(prefix, length, members) == blocks
-
-
-def test_long_completions_after_short_prompts_are_read_plainly() -> None:
-    """At prompt 64 and completion 1024 the mask costs more than the prompt saves."""
-    costs = costs_of(model("qwen2"))
-
-    def cheaper(prompt: int, completion: int) -> bool:
-        tokens = torch.zeros(8, prompt + completion, dtype=torch.long)
-        layout = plan(tokens, torch.full((8,), prompt + completion), torch.full((8,), prompt))
-        return is_cheaper(layout, *tokens.shape, costs)
-
-    assert cheaper(128, 32)
-    assert cheaper(512, 128)
-    assert not cheaper(64, 1024)
 
 
 def test_a_model_that_ignores_the_layout_is_found_out() -> None:
@@ -257,18 +204,6 @@ def test_rounding_in_half_precision_is_no_reason_to_read_plainly(dtype: torch.dt
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prefix_sharing.Group, "bias", lambda group, dtype: torch.zeros(group.mask.shape, dtype=dtype))
         assert not can_share(made)
-
-
-def test_trials_agree_by_hand() -> None:
-    """In float32 to 1e-3; in bfloat16, of 2^-7, to four roundings of a spread of 8 more."""
-    expected = torch.tensor([[-1.0, -9.0, -torch.inf]])
-    off = torch.tensor([[0.2, 0.0, 0.0]])
-    assert agree(expected + off / 300, expected, torch.float32)
-    assert not agree(expected + off, expected, torch.float32)
-    assert agree(expected + off, expected, torch.bfloat16)
-    assert not agree(expected + 2 * off, expected, torch.bfloat16)
-    assert not agree(torch.tensor([[-1.0, -9.0, -9.0]]), expected, torch.bfloat16)
-    assert agree(expected * torch.nan, expected * torch.nan, torch.float16)
 
 
 @FLOAT64
@@ -379,3 +314,15 @@ def test_a_head_that_does_more_is_found_out(monkeypatch: pytest.MonkeyPatch) -> 
     expected = expected.gather(-1, batch.tokens[:, batch.first :, None])[..., 0]
     mask = batch.loss_mask[:, batch.first :]
     assert_equal(policy.read(batch).logprobs[mask], expected[mask])
+
+
+def test_trials_agree_by_hand() -> None:
+    """In float32 to 1e-3; in bfloat16, of 2^-7, to four roundings of a spread of 8 more."""
+    expected = torch.tensor([[-1.0, -9.0, -torch.inf]])
+    off = torch.tensor([[0.2, 0.0, 0.0]])
+    assert agree(expected + off / 300, expected, torch.float32)
+    assert not agree(expected + off, expected, torch.float32)
+    assert agree(expected + off, expected, torch.bfloat16)
+    assert not agree(expected + 2 * off, expected, torch.bfloat16)
+    assert not agree(torch.tensor([[-1.0, -9.0, -9.0]]), expected, torch.bfloat16)
+    assert agree(expected * torch.nan, expected * torch.nan, torch.float16)

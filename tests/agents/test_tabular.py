@@ -15,7 +15,6 @@ pytest.importorskip("torch")
 from agents import (
     UCB1,
     EvaluationRecord,
-    Run,
     TabularAgent,
     Thompson,
     UCB1Config,
@@ -161,15 +160,6 @@ def test_misuse_is_named() -> None:
         agent_classes("ucb1")
     with pytest.raises(UnknownNameError, match="ucb1"):
         tabular_classes("ucb")
-
-
-def test_a_run_keeps_metrics_and_checkpoints(tmp_path: Path) -> None:
-    env = bandit()
-    with Run(tmp_path / "run", {"agent": "ucb1"}, loggers=()) as run:
-        UCB1(env).learn(env, steps=4, run=run, checkpoint_every=2)
-    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
-    assert [row["step"] for row in rows] == [1, 2, 3, 4]
-    assert sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir()) == ["step-000002", "step-000004"]
 
 
 def test_the_command_trains_and_resumes_without_a_model(
