@@ -56,8 +56,8 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return True
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
-    ours = families(gold, given=comparer.in_prompt if "flats" in comparer.topics else None)
-    theirs = families(answer, ours) if ours is not None else None
+    ours = families(gold, given=comparer.in_prompt, flats="flats" in comparer.topics)
+    theirs = families(answer, ours, given=comparer.in_prompt) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
     named = _without_names(comparer, *_without_conditions(*_without_parameter(gold, answer)))
