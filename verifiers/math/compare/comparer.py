@@ -15,10 +15,9 @@ from verifiers.math.compare.choices import (
     same_ratios,
     same_sentences,
 )
-from verifiers.math.compare.collections import same_collections
+from verifiers.math.compare.collections import same_collections, same_matrices, same_tuples
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.families import families, same_families
-from verifiers.math.compare.matrices import same_matrices, same_tuples
 from verifiers.math.compare.names import named_collection, names_agree, renamed
 from verifiers.math.compare.plain import plain, point_name, without_condition, without_last
 from verifiers.math.compare.relations import same_relations
