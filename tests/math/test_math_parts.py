@@ -5,7 +5,7 @@ from fractions import Fraction
 
 import pytest
 
-from verifiers.math.compare.real_sets import NoSetError, real_set
+from verifiers.math.compare.sets import NoSetError, real_set
 from verifiers.math.forms import is_literal, unordered
 from verifiers.math.reading.assemble import determinant
 from verifiers.math.reading.cursor import MAX_DEPTH

@@ -15,10 +15,9 @@ from verifiers.math.compare.choices import (
     same_ratios,
     same_sentences,
 )
-from verifiers.math.compare.collections import same_collections
+from verifiers.math.compare.collections import same_collections, same_matrices, same_tuples
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.families import families, same_families
-from verifiers.math.compare.matrices import same_matrices, same_tuples
 from verifiers.math.compare.names import named_collection, names_agree, renamed
 from verifiers.math.compare.plain import plain, point_name, without_condition, without_last
 from verifiers.math.compare.relations import same_relations
@@ -56,8 +55,8 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return True
     if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
         gold, answer = as_set_series(gold), as_set_series(answer)
-    ours = families(gold, given=comparer.in_prompt if "flats" in comparer.topics else None)
-    theirs = families(answer, ours) if ours is not None else None
+    ours = families(gold, given=comparer.in_prompt, flats="flats" in comparer.topics)
+    theirs = families(answer, ours, given=comparer.in_prompt) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
     named = _without_names(comparer, *_without_conditions(*_without_parameter(gold, answer)))

@@ -23,6 +23,8 @@ from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entrie
 from verifiers.math.tree import (
     Add,
     Bracketed,
+    Constant,
+    Degrees,
     ListOf,
     Matrix,
     Multiply,
@@ -35,6 +37,7 @@ from verifiers.math.tree import (
     Symbol,
     Unknown,
     symbols,
+    walk,
 )
 from verifiers.math.values.exact import rational_or_none, signed_number, substitute
 from verifiers.math.values.numeric import real_value
@@ -51,7 +54,7 @@ _FREE_INTEGERS = INTEGER_PARAMETERS | {"t"}
 """Letters that are free integers without a declaration, in an answer to a gold that has a declaration."""
 _PARAMETERS = REAL_PARAMETERS | {"k"}
 """Letters that are free real numbers without a declaration, in the points of a gold."""
-_ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
+_ZERO, _ONE, _PI = Number(Fraction(0)), Number(Fraction(1)), Constant("pi")
 Point = tuple[Node, ...]
 """Coordinates; a number has one coordinate."""
 
@@ -68,15 +71,17 @@ class Families:
     real: bool = False
 
 
-def families(node: Node, gold: Families | None = None, given: Callable[[Node], bool] | None = None) -> Families | None:
+def families(
+    node: Node, gold: Families | None = None, *, given: Callable[[Node], bool], flats: bool = False
+) -> Families | None:
     r"""Read a list as families; None for anything else.
 
     Args:
         node: The list, or one expression.
         gold: For an answer, the gold. Real numbers, and the integer of a family of numbers, may then be free although no last
             item declares them, such as `n \\in \\mathbb{Z}`.
-        given: Function that returns whether the prompt has a symbol; None unless the prompt asks for a line or the like. A
-            parameter that is not in the prompt is an arbitrary real number.
+        given: Returns whether the prompt has a symbol. One that it has is free only if it is declared.
+        flats: Whether the prompt asks for a line or the like, so that a parameter is an arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
         return _span(node.arguments)
@@ -84,7 +89,8 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
     if (residues := _residues(items, joiner)) is not None:
         return residues
     integer, real = domain == NamedSet("Z"), domain == NamedSet("R")
-    points = _points(items, joiner) if integer or real or (not free and (gold or given)) else None
+    angle = gold is None and _states_angle(items[0])
+    points = _points(items, joiner) if integer or real or (not free and (gold or flats or angle)) else None
     if points is None:
         return None
     names, members = points
@@ -92,10 +98,18 @@ def families(node: Node, gold: Families | None = None, given: Callable[[Node], b
     if not free and gold is not None:  # for points, integers must be declared: the points may be a whole line
         real = gold.real
         free = used if real else used & _FREE_INTEGERS if len(members[0]) == 1 else frozenset()
-    elif not free and given is not None and len(used) == 1 and (names or len(members[0]) > 2):  # two may be an interval
+    elif not free and angle:
+        free = frozenset(name for name in used & INTEGER_PARAMETERS if not given(Symbol(name)))
+    elif not free and flats and len(used) == 1 and (names or len(members[0]) > 2):  # two may be an interval
         real, free = True, frozenset(name for name in used & _PARAMETERS if not given(Symbol(name)))
     line = not real or len(members) == 1 < len(members[0])
     return Families(names, tuple(sorted(free)), members, real) if free and used == free and line else None
+
+
+def _states_angle(item: Node) -> bool:
+    r"""Whether an equation gives an unknown a value in radians or degrees: `x=2\\pi k`, a family even without a declaration."""
+    name = (solved(item)[0] if isinstance(item, Relation) and len(item.operands) == 2 else None) or ""
+    return name.isalpha() and name.islower() and any(isinstance(leaf, Degrees) or leaf == _PI for leaf in walk(item))
 
 
 def _declaration(node: Node) -> tuple[tuple[Node, ...], str, frozenset[str], Node | None]:

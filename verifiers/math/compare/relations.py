@@ -7,7 +7,6 @@ from fractions import Fraction
 
 from verifiers.math.compare.constants import same_solutions
 from verifiers.math.compare.context import Comparer
-from verifiers.math.compare.measures import measured, split_unit, without_unit
 from verifiers.math.compare.names import (
     is_made_of_parameters,
     is_named_thing,
@@ -17,13 +16,14 @@ from verifiers.math.compare.names import (
     renaming,
     solved,
 )
+from verifiers.math.compare.scalars import measured, split_unit, without_unit
 from verifiers.math.compare.shapes import INEQUALITIES
 from verifiers.math.forms import is_integer_literal, is_literal, unordered
 from verifiers.math.tree import DOTS, Add, Divide, Multiply, Negate, Node, Number, Relation, Symbol, symbols, walk
 from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
 
-_FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
+FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "=", "!=": "!=", "~": "~"}
 _OPEN_RELATIONS = INEQUALITIES | {"in", "mod", "modulo"}
 
 
@@ -232,4 +232,4 @@ def forms_of(node: Relation) -> tuple[Relation, ...]:
 
 def reversed_chain(node: Relation) -> tuple[tuple[str, ...], tuple[Node, ...]]:
     """A chain read from right to left."""
-    return tuple(_FLIPPED.get(operator, operator) for operator in reversed(node.operators)), node.operands[::-1]
+    return tuple(FLIPPED.get(operator, operator) for operator in reversed(node.operators)), node.operands[::-1]
