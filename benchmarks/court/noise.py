@@ -138,8 +138,11 @@ def main() -> None:
     rates = [f"{100 * rho0:.0f} % / {100 * rho1:.0f} %" for rho0, rho1 in RATES]
     heads = ["algorithm", *rates, f"{100 * SYSTEMATIC:.0f} %, one answer"]
     made = {world: table(heads, [line(estimator, world) for estimator in ESTIMATORS]) for world in WORLDS}
+    rewards_from_0_to_1 = ("`maxrl`", "`rft`")
     of_correction = [
-        corrected_line(estimator, "easier", (0.1, 0.2)) for estimator in ESTIMATORS if estimator.name not in ("`maxrl`", "`rft`")
+        corrected_line(estimator, "easier", (0.1, 0.2))
+        for estimator in ESTIMATORS
+        if estimator.name not in rewards_from_0_to_1
     ]
     made["correction"] = table(["algorithm", "verdict", "backward", "forward", "change of direction"], of_correction)
     text = PAGE.read_text(encoding="utf-8")
