@@ -108,7 +108,7 @@ def test_tools_are_the_same_by_messages_and_by_tokens(script: Script, how: str) 
     said = several(script) if how == "protocol" else script
     with running(serves(said, questions)) as server:
         by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), problems)
-        tools = [body.get("tools") for body in server.bodies]
+        tools = [body.get("tools") for body in server.bodies if body["max_tokens"] > 1]
     assert by_messages == [in_tokens(twin, problem, said, questions) for problem in range(problems)]
     assert "correct" in {one.outcome for one in by_messages}
     assert max(len(one.dialogue) for one in by_messages) > 2
@@ -349,9 +349,9 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
     env = world("Addition", tools="calculator")
     problem = env.streams.dataset[0]
     right = f"\\boxed{{{problem.reference}}}"
-    usage = {"prompt_tokens": 7, "completion_tokens": 5}
 
     def said(body: Body, _: str) -> bytes:
+        usage = {"prompt_tokens": 7 if "tools" in body else 2, "completion_tokens": 5}
         message = case.first if turns_in(body) == 0 else {"text": RIGHT}
         given = {name: right if value == RIGHT else value for name, value in message.items()}
         return chat(given.pop("text"), given.pop("finish", "stop"), usage=usage, **given)
@@ -359,7 +359,11 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
     with running(said) as server, EvaluationRecord(tmp_path / "a") as record:
         result = evaluate(env, endpoint_at(server.url, price=(2.0, 8.0)), problems=1, record=record)
     (row,) = RecordedRun.read(tmp_path / "a").rows
-    assert (row["score"], row["truncated"], len(server.bodies)) == (case.score, case.truncated, case.turns)
+    conversation = [body for body in server.bodies if "tools" in body]
+    assert (row["score"], row["truncated"], len(conversation)) == (case.score, case.truncated, case.turns)
+    assert len(server.bodies) == case.turns + (
+        not case.first.get("tool_calls")
+    )  # it asks once whether tools lengthen a prompt
     assert (row["prompt_tokens"], row["tokens"]) == (7 * case.turns, 5 * case.turns)
     assert row["cost"] == result.cost == pytest.approx(case.turns * (7 * 2.0 + 5 * 8.0) / 1e6)
     assert result.summary()["prompt_tokens"] == 7 * case.turns
@@ -370,7 +374,7 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         first, *results, last = row["dialogue"]
         assert [call["name"] for call in first["calls"]] == [call["function"]["name"] for call in case.echo]
         assert all(case.reply in message["content"] for message in results)
-        _, turn, *told = server.bodies[1]["messages"]
+        _, turn, *told = conversation[1]["messages"]
         assert turn["tool_calls"] == case.echo
         assert [message["tool_call_id"] for message in told] == [call["id"] for call in case.echo]
         assert [message["content"] for message in told] == [message["content"] for message in results]
@@ -391,6 +395,16 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         if thoughts is not None:
             assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
             assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}
+
+
+def test_a_server_that_does_not_show_the_tools_to_the_model_is_refused() -> None:
+    usage = {"prompt_tokens": 7, "completion_tokens": 5}
+    with running(lambda *_: chat("5", usage=usage)) as server:
+        with pytest.raises(EngineError, match=r"7 tokens with and 7 without .* tools=text in --engine-args"):
+            evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1)
+        server.script = lambda body, attempt: "as usual" if "tools" in body else (400, b"tool_choice without tools", {})
+        (row,) = evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1).rows
+    assert row.outcome == "incorrect"
 
 
 def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:

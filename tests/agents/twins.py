@@ -156,7 +156,7 @@ def serves(script: Script, questions: Sequence[str]) -> Callable[[Body, str], by
     def answer(body: Body, path: str) -> bytes:
         view = view_of(body)
         text = script(*after_question(view, questions))
-        prompt = len(view.encode())
+        prompt = len(view.encode()) - (body["max_tokens"] == 1)  # of the request whose prompt lacks the tools
         calls = []
         if body.get("tools"):
             calls = [(json.loads(name), arguments) for name, arguments in CALL.findall(text)]

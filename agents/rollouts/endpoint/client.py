@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import queue
 import threading
 from collections.abc import Callable, Coroutine, Generator, Sequence
@@ -95,6 +96,7 @@ class Endpoint:
         self.temperature = temperature
         self._reached = False
         self._counted = False
+        self._shows_tools = False
 
     def complete(self, requests: Sequence[TextRequest]) -> Generator[list[tuple[int, EndpointResult]]]:
         """Ask for completions, and yield lists of the answers that have arrived, with the indices of their requests.
@@ -114,7 +116,7 @@ class Endpoint:
         In all other respects this is like `complete`.
 
         Raises:
-            EngineError: As for `complete`, or if the server counts no tokens although it has to.
+            EngineError: As for `complete`, if the server counts no tokens although it has to, or if it drops the tools.
         """
         yield from self._each(conversations, self._converse)
 
@@ -167,8 +169,29 @@ class Endpoint:
             answer = await self._complete(client, request)
             if isinstance(answer, RequestFailure):
                 return answer
+            if request.tools and not self._shows_tools:
+                await self._check_tools(client, request, answer)
             await asyncio.to_thread(conversation.take, answer)
         return None
+
+    async def _check_tools(self, client: Any, request: TextRequest, answer: TextCompletion) -> None:
+        """Find out from the first answer whether the model is shown the tools, with one more request if it called none.
+
+        A server whose template knows no tools drops them, and only the length of its prompt says so.
+
+        Raises:
+            EngineError: If the server's prompt has as many tokens without the tools.
+        """
+        self._shows_tools = True
+        if answer.calls or not answer.prompt_tokens:
+            return
+        bare = await self._complete(client, dataclasses.replace(request, tools=(), max_tokens=1))
+        if isinstance(bare, TextCompletion) and bare.prompt_tokens and bare.prompt_tokens >= answer.prompt_tokens:
+            raise EngineError(
+                f"the server at {self._server.address} does not show the tools to the model: its prompt has "
+                f"{answer.prompt_tokens} tokens with and {bare.prompt_tokens} without them. Start it with a tool parser and a "
+                "template that has tools, or describe the tools in the messages: tools=text in --engine-args"
+            )
 
     async def _complete(self, client: Any, request: TextRequest) -> EndpointResult:
         """Ask for one completion, with retries."""
