@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import http.server
 import json
+import random
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -19,8 +21,8 @@ from tests.vllm.doubles import TorchEngine
 class Fault:
     """What goes wrong, once."""
 
-    kind: Literal["dies", "fails", "forgets"]
-    """Whether the server ends without an answer, answers that its engine died, or goes back to the weights it began with."""
+    kind: Literal["dies", "forgets"]
+    """Whether the server ends without an answer, or goes back to the weights that it began with."""
     transfer: int
     """Number of the transfer of weights during or after which this happens, from 1."""
     call: str
@@ -43,10 +45,10 @@ class StandIn:
         self._lock = threading.Lock()
         self._transfers = 0
         self._calls: Counter[str] = Counter()
-        self.dead = threading.Event()
+        self._dead = False
 
-    def answer(self, path: str, content: Any) -> tuple[int, Any] | None:
-        """Status and content of an answer; None for none, of a server that is dead."""
+    def answer(self, path: str, content: Any) -> Any:
+        """The content of an answer; None for no answer, of a server that is dead."""
         with self._lock:
             call = "generate" if path == "/inference/v1/generate" else content["method"] if content else path
             if call == "begin_weights":
@@ -55,13 +57,11 @@ class StandIn:
             self._calls[call] += 1
             fault = self._fault
             if fault and (self._transfers, call, self._calls[call]) == (fault.transfer, fault.call, fault.number):
-                if fault.kind == "fails":
-                    return 500, {"error": "EngineCore died"}
                 if fault.kind == "dies":
-                    self.dead.set()
+                    self._dead = True
                 else:
                     self._engine = TorchEngine(self._model)
-            return None if self.dead.is_set() else (200, self._answer(call, content))
+            return None if self._dead else self._answer(call, content)
 
     def _answer(self, call: str, content: Any) -> Any:
         if call == "/reset_prefix_cache":
@@ -77,21 +77,30 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def serving(model: Any, fault: Fault | None = None, *, port: int = 0) -> Iterator[int]:
-    """Serve a model, and give the port, which is free again after the block or the server's death."""
-    state = StandIn(model, fault)
+def serving(model: Any, fault: Fault | None = None, *, port: int = 0, late: bool = False) -> Iterator[int]:
+    """Serve a model, and give the port, which is free again after the block or the server's death.
+
+    Args:
+        model: Copied.
+        fault: What goes wrong; None for nothing.
+        port: The port; 0 for any that is free.
+        late: Whether to hold back each answer for some time, so that completions arrive in any order.
+    """
+    state, drawn = StandIn(model, fault), random.Random(0)
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             asked = self.rfile.read(int(self.headers["Content-Length"]))
             answer = state.answer(self.path, json.loads(asked or "null"))
             if answer is None:
-                self.server.socket.close()
+                self.server.shutdown()
+                self.server.server_close()
                 return
-            status, content = answer
-            body = json.dumps(content).encode()
+            if late:
+                time.sleep(drawn.uniform(0, 0.1))
+            body = json.dumps(answer).encode()
             with contextlib.suppress(OSError):  # of a request that was cancelled
-                self.send_response(status)
+                self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()
                 self.wfile.write(body)
@@ -101,13 +110,10 @@ def serving(model: Any, fault: Fault | None = None, *, port: int = 0) -> Iterato
 
     class Server(http.server.ThreadingHTTPServer):
         request_queue_size = 128  # all requests of a step come at once
-
-    def serve(server: Server) -> None:
-        with contextlib.suppress(ValueError):  # of the socket, which death has closed
-            server.serve_forever(0.01)
+        block_on_close = False  # a request's own thread closes it
 
     with Server(("127.0.0.1", port), Handler) as server:
-        thread = threading.Thread(target=serve, args=(server,))
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         try:
             yield server.server_port
