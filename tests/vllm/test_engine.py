@@ -220,7 +220,6 @@ def test_grpo_learns(engine: Any) -> None:
     assert np.mean([record["reward"] for record in seen[-3:]]) > 0.9
     learned = [record for record in seen if record["skipped"] == 0]
     assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
-    assert np.median([record["sync_s"] for record in seen[1:]]) < 5  # a busy machine may hold up some
     assert agent.evaluate(env, greedy=True).score == 1.0
 
 
