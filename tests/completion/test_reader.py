@@ -74,6 +74,7 @@ def test_the_number_that_a_completion_states(name: str, completion: str, answer:
         "The answer is not 16.",
         "Is the answer 16?",
         "If the answer is 16, then x is even.",
+        "I initially thought the answer would be 16.",
         "Step 1: The answer is 3.\nStep 2: The answer is 16.",
         "Interpretation 1: the answer is 3. Interpretation 2: the answer is 16.",
         "Many students say the answer is 16.",
@@ -432,6 +433,15 @@ def test_the_letter_that_a_completion_states(completion: str, letter: str) -> No
 )
 def test_an_enumeration_is_no_choice(completion: str) -> None:
     assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
+
+
+def test_options_in_a_list_are_several_answers() -> None:
+    for completion in (
+        "The correct answers are:\nA. Paris\nB. London",
+        "The answer is:\n\n**A)** Paris\n**B)** London",
+    ):
+        assert {outcome("choice", completion, letter) for letter in "AB"} == {"incorrect"}
+    assert outcome("choice", "The answer is A. Paris\n\nB. London is wrong.", "A") == "correct"
 
 
 def test_a_countdown_answer_stands_where_others_do() -> None:

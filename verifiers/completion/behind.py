@@ -148,11 +148,17 @@ def _units(text: str) -> set[str]:
 _VALUE_ALONE = re.compile(r"\A(?!\W*[0-9]{1,2}[.)]\s+\W*[A-Za-z])[^=]*[0-9][^=]*\Z|\A\W*[A-Z]\W*\Z")
 
 
+_LABELLED = re.compile(r"[\s*_-]{0,9}(?:\([A-Z]\)|[A-Z][.):])[*_]{0,4}\s+\S")
+"""Matches an option with its label, as in `A. Paris`."""
+
+
 def next_line(text: str, mark: Mark) -> str:
     """The line below a mark, if the mark ends its own line and the line below is short; else an empty text."""
     rest, _, below = text[mark.end : mark.end + BEFORE].partition("\n")
     line = below.lstrip().partition("\n")[0]
-    if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not _VALUE_ALONE.search(line):
+    both_labelled = _LABELLED.match(line) and any(map(_LABELLED.match, mark.contents))
+    alone = _VALUE_ALONE.search(line) or both_labelled
+    if rest.strip(" .*_$`\\)]}") or len(line) > _LONGEST_VALUE or not alone:
         return ""
     view = view_of(line)
     return view.content(0, len(view.plain))

@@ -247,7 +247,8 @@ REJECTIONS = Cues(
 )
 SUPPOSITIONS = Cues(
     "At the start of the clause of a mark: the mark does not count.",
-    "if; suppose; supposing; assume; assuming; imagine; let's say; unless; maybe; perhaps; possibly; had",
+    "if; suppose; supposing; assume; assuming; imagine; let's say; unless; maybe; perhaps; possibly; had; i thought; "
+    "i initially thought; i first thought; i originally thought; initially i thought; at first i thought; we thought",
     "If the answer is 42, then x is even.",
 )
 HESITATIONS = Cues(
