@@ -1,4 +1,4 @@
-"""Fractions, derivatives, integrals, limits, and sums and products over an index."""
+"""Parses fractions, derivatives, integrals, limits, and sums and products over an index."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _range(parser: Expressions, kind: str) -> tuple[str, Node, Node]:
 
 
 def _first_index(parser: Expressions) -> tuple[str, Node]:
-    """Parse the index below a sum and its first value, which is minus infinity if the index takes all integers."""
+    """Parse the index below a sum and its first value, which is minus infinity if the index runs over all integers."""
     parser.expect("{")
     name = parser.take()
     start: Node = Negate(_INFINITY)
