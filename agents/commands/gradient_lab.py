@@ -123,7 +123,7 @@ def small_policy(vocab_size: int, seed: int = 0) -> policies.CausalLMPolicy:
 
 
 def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
-    """The 15 completions of `small_env` under `small_policy`."""
+    """A lab of the 15 completions of `small_env` under `small_policy`."""
     env = small_env(score)
     return GradientLab(small_policy(env.streams.vocab_size), env, horizon=HORIZON)
 

@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError
 
 
 def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler) -> Correction:
-    """The config's importance correction; by default, samples of another sampler or of older weights are weighted."""
+    """The config's importance correction; by default, samples are weighted if another sampler or older weights made them."""
     if config.importance_correction is not None:
         return config.importance_correction
     on_policy = sampler is policy and config.older_weights is None

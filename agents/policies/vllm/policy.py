@@ -202,7 +202,7 @@ class VLLMPolicy:
     ) -> Action:
         """Sample each row's completion, and return the completions that are finished; see `Policy.act`.
 
-        Sampling of the unfinished completions goes on; a later call with the same observation of their rows returns them.
+        The unfinished completions continue; a later call with the same observation of their rows returns them.
 
         Raises:
             EngineError: If engines died more often than they may be started again.
