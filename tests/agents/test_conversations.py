@@ -331,7 +331,7 @@ CASES = {
         {"text": "", "tool_calls": [function_call('{"expr')]},
         1.0,
         turns=2,
-        reply="Error: the tool call is no valid JSON",
+        reply="Error: the tool call is not valid JSON",
         echo=[function_call('{"unreadable": "{\\"expr"}')],
     ),
     "no arguments": Case(

@@ -188,7 +188,7 @@ def positional(x: int, /) -> str:
         ([positional], "the parameter 'x' of the tool 'positional' must have a type hint and be named in calls"),
         ([add, add], r"each must have a name of its own; got \['add', 'add'\]"),
         ([3], "a tool must be one of calculator.*; got 3"),
-        ([FunctionTool(add, "add", "", {"type": "integr"})], "the parameters of the tool 'add' are no valid JSON"),
+        ([FunctionTool(add, "add", "", {"type": "integr"})], "the parameters of the tool 'add' are not a valid JSON"),
     ],
 )
 def test_what_is_no_tool_is_refused(tools: list[Any], message: str) -> None:
@@ -242,9 +242,9 @@ def test_the_calculator_is_exact(expression: str, value: str) -> None:
         ("9 ** 9 ** 9", "too large"),
         ("1e999999999", "too large"),
         ("1e-999999999", "too large"),
-        ("2 ** 0.5", "the exponent 1/2 is no integer"),
-        ("__import__('os')", "is no arithmetic expression"),
-        ("(" * 400, "is no arithmetic expression"),
+        ("2 ** 0.5", "the exponent 1/2 is not an integer"),
+        ("__import__('os')", "is not an arithmetic expression"),
+        ("(" * 400, "is not an arithmetic expression"),
         ("1 +" * 400, "at most 500"),
     ],
 )
