@@ -1,8 +1,8 @@
 """A warm worker process that exchanges plain data; it is killed and replaced when a request exceeds its deadline.
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
-time, which does not depend on how busy the machine is. A worker belongs to the process that
-started it: after a fork the child starts its own worker. A worker whose parent died ends within a second.
+time, which does not depend on how busy the machine is. A worker belongs to the process that started it: after a fork, the child
+starts its own worker. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations

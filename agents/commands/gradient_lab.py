@@ -33,7 +33,7 @@ token-mean divides by the batch's tokens and sequence-mean-token-sum-norm by a c
 sequence-mean-token-mean divides by each length, which also changes its direction; --aggregation sets one for all agents
 means are compared with the gradient of the expected return; that of pass@2 with the gradient of the expected best of two, and
 that of "log p" with the gradient of the log-likelihood of a success, truncated to group_size - 1 terms; estimators that divide
-by a mean or a standard deviation optimise another objective than the return, and their bias shows how different it is
+by a mean or a standard deviation optimise a different objective from the return; their bias shows how different it is
 "bias" is the distance of the mean from the gradient, relative to the gradient's norm; "direction" is the mean's part across the
 gradient, relative to its part along it, whose size is "scale"; "below" is the largest bias that batches without a sign of one
 leave possible: more batches leave less; z is the largest deviation in standard errors

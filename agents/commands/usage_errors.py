@@ -131,7 +131,7 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    """The option that was probably meant, if any: one that has this name in other commands, or the one with the nearest."""
+    """The option that was probably meant, if any: one that has this name in other commands, or one with a similar name."""
     elsewhere = _SAME_AS.get(name, "")
     return [elsewhere] if elsewhere in known else difflib.get_close_matches(name, known, n=1)
 

@@ -47,7 +47,7 @@ class CarriedGroup:
     begun: int
     """Number of the round of the step that began the group."""
     members: tuple[Unfinished | Trajectory, ...]
-    """The group's episodes, each of which is not begun, interrupted, or done."""
+    """The group's episodes: not yet begun, interrupted, or done."""
 
     @property
     def unfinished(self) -> list[Unfinished]:

@@ -31,7 +31,7 @@ def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, r
         raise InvalidArgumentError(f"{cls.__name__} expects a {wanted.__name__}, got {type(config).__name__}")
     if sampler.learner is not policy:
         raise InvalidArgumentError(
-            "the sampler uses the weights of another policy than the one that learns: build it from the agent's policy"
+            "the sampler uses the weights of a policy other than the one that learns: build it from the agent's policy"
         )
     if config.problems_per_step < ranks.size:
         raise InvalidArgumentError(

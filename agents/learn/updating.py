@@ -39,7 +39,7 @@ class Updating:
         learner: Makes optimiser steps.
         progress: The counts of steps, which schedules follow.
         correction: How samples of another policy are corrected.
-        one_gradient: Whether an update of one epoch with one minibatch is one pass over the batch and its gradient.
+        one_gradient: Whether an update with one epoch and one minibatch computes only one gradient.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Updating:
         return merge(steps)
 
     def finish(self, batch: Batch, metrics: dict[str, float]) -> None:
-        """Adapt the regularisers after an update, before its step is counted, and add metrics of this to the update's."""
+        """Adapt the regularisers after an update, before its step is counted, and add metrics about this to the update's."""
         config = self.config
         self._algorithm.after_update(batch)
         if self._models.reference is not None:

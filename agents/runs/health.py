@@ -227,7 +227,7 @@ def _without_gain(
     """The sign that, by the last evaluation, the reward f64[n] had risen, but no held-out score by half as much."""
     scale = (*first, *last, *(one.value for pair in held_out for one in pair))
     if min(scale) < 0 or max(scale) > 1:
-        return  # the reward has another unit than the scores
+        return  # the reward and the scores have different units
     rise, errors = float(last.mean() - first.mean()), (first.var(ddof=1) + last.var(ddof=1)) / WINDOW
     gains = [
         (now.value - start.value, math.sqrt(errors + 4 * (start.error**2 + now.error**2))) for start, now in held_out

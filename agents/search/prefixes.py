@@ -92,7 +92,7 @@ class Scripted:
             self._policy.begin(rows, seeds)
 
     def rows_at_once(self, width: int) -> int | None:
-        """The number of rows of up to `width` tokens that fit in the other policy's memory; None if unlimited."""
+        """The number of rows of up to `width` tokens that fit in the memory of `policy`; None if unlimited."""
         return rows_at_once(self._policy, width)
 
     def act(

@@ -391,7 +391,7 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         assert [call["function"] for call in calls] == [
             call["function"]["name"] for call in case.first.get("tool_calls", ())
         ]
-        assert ("parse_error" in json.dumps(calls)) == ("no valid JSON" in case.reply or case.truncated)
+        assert ("parse_error" in json.dumps(calls)) == ("not valid JSON" in case.reply or case.truncated)
         if thoughts is not None:
             assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
             assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}

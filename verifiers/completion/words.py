@@ -75,7 +75,7 @@ def _needed(phrase: str) -> list[frozenset[str]]:
 
 
 def _forms(phrase: str) -> set[str]:
-    """The longest word of a phrase: with and without its optional last letter, and without its apostrophe."""
+    """Spellings of a phrase's longest word: with and without its optional last letter, and without its apostrophe."""
     texts = (phrase, phrase.replace("'", ""), phrase[:-2] if phrase.endswith("?") else phrase)
     return {max(_words(text), key=len) for text in texts}
 

@@ -145,7 +145,7 @@ class Integral(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """A limit, from the side `"+"`, `"-"` or, if empty, both."""
+    """A limit. The side of the approach is `"+"`, `"-"` or, for both sides, empty."""
 
     body: Node
     variable: str

@@ -210,7 +210,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """The bias that a case adds to the base case or, if the case of unequal lengths is already biased, to the latter case."""
+    """The bias that a case adds: to the case of unequal lengths if this case is already biased, otherwise to the base case."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -262,7 +262,7 @@ def _smallest(estimator: Estimator, shown: Comparison) -> Case:
 
 
 def _division_by_length(estimator: Estimator, one: Case) -> str:
-    """Describe a bias due to division by numbers of tokens, which vanishes if gradients are multiplied by these numbers."""
+    """Describe a bias that is due to division by numbers of tokens; multiplying gradients by these numbers removes it."""
     loss = estimator.loss
     if loss is None:
         return ""
@@ -316,7 +316,7 @@ def _division(judgement: Judgement, name: str) -> Iterator[Finding]:
     for one in judgement.of(name):
         if one.division > TOLERANCE:
             yield Finding(
-                f"Divided into {_ABOUT[name]} whose gradients are {reduced}, a batch has another gradient than undivided: "
+                f"Divided into {_ABOUT[name]} whose gradients are {reduced}, a batch has a different gradient from the whole: "
                 f"the difference is up to {one.division:.1%} of the largest gradient.",
                 one.case,
             )

@@ -61,7 +61,7 @@ class VLLMPolicy:
 
     Raises:
         EngineError: If the engine does not start.
-        InvalidArgumentError: If the engine has another model than the policy, or does not support these legal tokens.
+        InvalidArgumentError: If the engine has a different model from the policy's, or does not support these legal tokens.
     """
 
     def __init__(

@@ -65,11 +65,11 @@ class Rows:
         return [int(word) for word in words >> np.uint64(1)]
 
     def requested(self, rows: NDArray[np.int64], tickets: list[Ticket]) -> None:
-        """Store the tickets of rows."""
+        """Note the requests of some rows, by their tickets."""
         self._under_way.update(zip(rows.tolist(), tickets, strict=True))
 
     def tickets(self, rows: NDArray[np.int64]) -> list[Ticket]:
-        """The tickets of rows that were requested."""
+        """The tickets of the requests of some rows."""
         return [self._under_way[row] for row in rows.tolist()]
 
     def take(self, rows: NDArray[np.int64]) -> list[SampledCompletion]:

@@ -87,7 +87,7 @@ def fitted(
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             raise InvalidArgumentError(
-                f"the engine was started with another model than the one being trained, and nothing was sent; weights "
+                f"the engine was started with a different model from the one being trained, and nothing was sent; weights "
                 f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model to train"
             )
     return {name: weights[name] for name in shapes if name in weights}

@@ -18,7 +18,7 @@ _ONE = Number(Fraction(1))
 
 
 def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bool, Node]:
-    """Whether two equations agree up to factors for all constants; and the answer, with constants named as in the gold."""
+    """Return whether two equations agree up to factors for all constants, and the answer with the gold's names of constants."""
     equations = [node for node in (gold, answer) if isinstance(node, Relation)]
     (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
     if name == "C" and gold.operands[0] != Symbol("C"):  # the rest of the equation equals the constant
@@ -61,7 +61,7 @@ def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dic
 
 
 def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Node]:
-    """Whether two values agree for all constants; and the answer, with its constants named as in the gold."""
+    """Return whether two values agree for all constants, and the answer with the gold's names of constants."""
     ours, theirs = free_constant(gold), free_constant(answer)
     free = ours is not None and theirs is not None
     if ours is not None and theirs is not None:

@@ -1,9 +1,8 @@
 r"""Flats: all sums of one vector and arbitrary multiples of other vectors, compared as sets.
 
 Vectors are tuples of numbers or of functions. So lines, spans and general solutions of linear differential equations are flats,
-whatever start, vectors and constants describe them: `C/x` and `C/(2x)` are equal. Flats are
-    compared by the Gauss-Jordan normal form of their values at several points: 30 digits tell flats apart, 250 digits confirm
-    equality.
+whatever start, vectors and constants describe them: `C/x` and `C/(2x)` are equal. Flats are compared by the Gauss-Jordan normal
+form of their values at several points: 30 digits tell flats apart, 250 digits confirm equality.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> boo
     if name is not None and answer_name is not None:
         names = renaming(gold, answer)
         if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
-            return False  # names another value than the gold, or the value at another point
+            return False  # names a value other than the gold's, or the value at another point
         if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
             return names_agree(name, answer_name) and any(
                 comparer.same(value, renamed(stated, names)) for stated in _stated(comparer, answer)

@@ -148,7 +148,7 @@ def _first_index(parser: Expressions) -> tuple[str, Node]:
     start: Node = Negate(_INFINITY)
     if parser.accept("in"):
         if set_of_numbers(parser.power()) != NamedSet("Z"):
-            raise UnreadableError("an index from another set than the integers")
+            raise UnreadableError("an index from a set other than the integers")
     else:
         parser.expect("=")
         start = parser.sum()

@@ -1,9 +1,9 @@
 """Keeps a job's processes on one CPU while the job is young.
 
-The fork server and its children take turns, and each reads memory that another has just written. By default
-the system puts them on different CPUs, and every turn costs the wake-up of a sleeping CPU and cold caches: a third of the
-cost of a short program. A job that takes longer is released, so that two long jobs do not share a CPU while another is free.
-If the system does not let a process choose its CPUs, only speed is lost.
+The fork server and its children take turns, and each reads memory that another has just written. By default the system puts
+them on different CPUs, and every turn costs the wake-up of a sleeping CPU and cold caches: a third of the cost of a short
+program. A job that takes longer is released, so that two long jobs do not share a CPU while another is free. If the system does
+not let a process choose its CPUs, only speed is lost.
 """
 
 from __future__ import annotations
