@@ -52,7 +52,7 @@ class Calculator:
             power = text.replace("^", "**")
             value = _value(ast.parse(power, mode="eval").body, power)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
-            raise ToolUseError(f"{text!r} is not an arithmetic expression, such as (3 + 4.5) * 2 ** 10") from None
+            raise ToolUseError(f"{text!r} is no arithmetic expression, such as (3 + 4.5) * 2 ** 10") from None
         if value.denominator == 1:
             return str(value.numerator)
         return f"{value.numerator}/{value.denominator} = {_decimal(value)}"
@@ -84,7 +84,7 @@ def _exact(number: str) -> Fraction:
 def _applied(op: type[ast.operator], left: Fraction, right: Fraction) -> Fraction:
     if op is ast.Pow:
         if right.denominator != 1:
-            raise ToolUseError(f"the exponent {right} is not an integer")
+            raise ToolUseError(f"the exponent {right} is no integer")
         if abs(right) * max(left.numerator.bit_length(), left.denominator.bit_length()) > 2 * _MAX_BITS:
             raise ToolUseError("the value is too large")
     try:

@@ -242,9 +242,9 @@ def test_the_calculator_is_exact(expression: str, value: str) -> None:
         ("9 ** 9 ** 9", "too large"),
         ("1e999999999", "too large"),
         ("1e-999999999", "too large"),
-        ("2 ** 0.5", "the exponent 1/2 is not an integer"),
-        ("__import__('os')", "is not an arithmetic expression"),
-        ("(" * 400, "is not an arithmetic expression"),
+        ("2 ** 0.5", "the exponent 1/2 is no integer"),
+        ("__import__('os')", "is no arithmetic expression"),
+        ("(" * 400, "is no arithmetic expression"),
         ("1 +" * 400, "at most 500"),
     ],
 )
