@@ -482,7 +482,7 @@ def _decision_index(mask: torch.Tensor) -> torch.Tensor:
 def _decisions(
     rewards: torch.Tensor, values: torch.Tensor, mask: torch.Tensor, bootstrap: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Return each decision's reward f64[b t], the value before it f64[b t+1], and whether the row has it bool[b t].
+    """Return each decision's reward f64[b t], the value before it f64[b t+1], and whether the row has this decision bool[b t].
 
     The value after the last decision is the bootstrap. Rewards outside the mask are added to the reward of the preceding
     decision.

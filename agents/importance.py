@@ -1,4 +1,4 @@
-"""Importance weights of off-policy samples.
+"""Importance weights that correct off-policy samples.
 
 The policy that sampled (the behaviour policy) differs slightly from the one being trained: an inference engine uses other
 kernels and precisions, and an asynchronous engine samples with older weights. The weight of a token is w = pi_old / behaviour,
@@ -65,8 +65,8 @@ def importance_weights(
 
 
 def effective_share(mean: float, mean_square: float) -> float:
-    """(sum w)^2 / (n sum w^2) (Kong 1992), the effective share of n samples, from the means of w and of w^2.
+    """The effective share of n samples, (sum w)^2 / (n sum w^2) (Kong 1992), from the means of w and of w^2.
 
-    1 if all weights are equal, 1 / n if one sample has all the weight; 0 if every weight is 0.
+    It is 1 if all weights are equal, 1 / n if one sample has all the weight, and 0 if every weight is 0.
     """
     return mean**2 / mean_square if mean_square else 0.0

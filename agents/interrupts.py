@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: deferring them around code that must not be interrupted, and handling both alike."""
+"""Ctrl-C and SIGTERM: defers them around code that must not be interrupted, and handles both alike."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def interrupts_deferred() -> Iterator[None]:
     """Defer SIGINT and SIGTERM, if Python handles them, until the block is done.
 
-    Outside the main thread this does nothing: signals do not arrive there.
+    Outside the main thread this does nothing, since signals do not arrive there.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -71,7 +71,7 @@ def sequence_log_ratio(
 ) -> Float[torch.Tensor, "b 1"]:
     """Return log s_i, the mean over a completion's masked tokens of log pi - log pi_old (GSPO, equation 7), detached.
 
-    0 for a completion without such tokens.
+    It is 0 for a completion without such tokens.
     """
     differences = torch.where(mask, (logprobs - old_logprobs).detach(), 0.0)
     return differences.sum(1, keepdim=True) / mask.sum(1, keepdim=True).clamp(min=1)

@@ -79,7 +79,7 @@ AGENTS = {
         "algorithms.dpo", "DPO", "learns from pairs of better and worse completions, its own or from a file"
     ),
 }
-"""All agents that train a policy on tokens, in the order in which they are best read."""
+"""All agents that train a policy on tokens, in a good reading order."""
 
 VALUE_AGENTS = {
     "dqn": AgentEntry("algorithms.dqn", "DQN", "Q-learning with a network, a replay buffer and a target network"),
@@ -88,29 +88,33 @@ VALUE_AGENTS = {
 
 TABULAR_AGENTS = {
     "epsilon-greedy": AgentEntry(
-        "tables.epsilon_greedy", "EpsilonGreedy", "the highest mean reward, or at times any action"
+        "tables.epsilon_greedy", "EpsilonGreedy", "the action with the highest mean reward, or at times any action"
     ),
     "gradient-bandit": AgentEntry(
         "tables.gradient_bandit",
         "GradientBandit",
         "gradient ascent on a softmax over preferences, with a mean baseline",
     ),
-    "ucb1": AgentEntry("tables.ucb1", "UCB1", "the highest upper confidence bound of the mean reward"),
+    "ucb1": AgentEntry("tables.ucb1", "UCB1", "the action with the highest upper confidence bound of the mean reward"),
     "thompson": AgentEntry("tables.thompson", "Thompson", "each action with the probability that it is the best"),
     "linucb": AgentEntry(
-        "tables.linucb", "LinUCB", "the highest upper confidence bound of a linear model of the reward"
+        "tables.linucb", "LinUCB", "the action with the highest upper confidence bound in a linear model of the reward"
     ),
-    "monte-carlo": AgentEntry("tables.monte_carlo", "MonteCarlo", "action values by the returns of whole episodes"),
+    "monte-carlo": AgentEntry("tables.monte_carlo", "MonteCarlo", "action values from the returns of whole episodes"),
     "sarsa": AgentEntry(
-        "tables.sarsa", "SARSA", "action values by the next n rewards and the value of the action after them"
+        "tables.sarsa", "SARSA", "action values from the next n rewards and the value of the action after them"
     ),
     "expected-sarsa": AgentEntry("tables.expected_sarsa", "ExpectedSARSA", "SARSA with the mean over the next actions"),
-    "q-learning": AgentEntry("tables.q_learning", "QLearning", "action values of the best policy, learned from any"),
+    "q-learning": AgentEntry(
+        "tables.q_learning", "QLearning", "action values of the best policy, learned from the actions of any policy"
+    ),
     "double-q-learning": AgentEntry(
-        "tables.double_q_learning", "DoubleQLearning", "two tables, of which one chooses and the other tells the value"
+        "tables.double_q_learning",
+        "DoubleQLearning",
+        "two tables: one chooses the next action, and the other gives its value",
     ),
 }
-"""The agents that learn a table and need no model, in the order in which they are best read."""
+"""The agents that learn a table and need no model, in a good reading order."""
 
 
 def tabular_classes(name: str) -> tuple[type[TabularAgent], type[TabularConfig]]:

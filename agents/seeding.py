@@ -1,4 +1,4 @@
-"""All random numbers of a run: seeds of episodes, samples, orders and environments, and the numbers drawn from them.
+"""All random numbers of a run: the seeds of episodes, samples, orders and environments, and the numbers drawn from them.
 
 The generator is counter-based, so that a number depends on its purpose, not on earlier draws.
 """

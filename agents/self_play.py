@@ -1,4 +1,4 @@
-"""Self-play: a policy as the opponent in a two-sided game; the opponent's moves are inserted and never learned from."""
+"""Self-play: a policy as the opponent in a two-sided game; its moves are inserted, but never learned from."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from verifiers import Count, Message, Problem, checked
 
 
 class SeatOfGame(Protocol):
-    """A game as seen by the side to move: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
+    """A game as the side to move sees it: a `rlvr_envs.games.Seat` or a `rlvr_envs.text_games.TextSeat`.
 
     An optional attribute `question` is this side's prompt as it is worded in a chat.
     """
@@ -49,7 +49,7 @@ class PolicyOpponent:
 
     It is an opponent for `rlvr_envs.games.TwoSidedInteraction` and `rlvr_envs.text_games.TextGameInteraction`.
 
-    The policy sees the game as it would in an episode of its own that begins after the other side's first move. The sampling is
+    The policy sees the game as it would in its own episode, beginning after the other player's first move. The sampling is
     seeded by the problem and the moves. Moves that different threads ask for at the same time are sampled in one batch.
 
     Args:

@@ -139,7 +139,7 @@ class _AgentChecker:
             )
 
     def _gradient(self, agent: Agent, batch: Batch, advantages: Tensor) -> tuple[Tensor, Tensor]:
-        """The loss of each token, and the gradient of the losses of the policy's own tokens by the log-probabilities."""
+        """The loss of each token, and the gradient of the own tokens' losses with respect to the log-probabilities."""
         logprobs = batch.old.detach().clone().requires_grad_()
         losses: Any = agent.loss(batch, logprobs, advantages)
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else losses

@@ -89,12 +89,12 @@ def turn_group_relative(
 
 
 def _shape(numbers: Tensor) -> tuple[int, int]:
-    """b, and the largest number of turns of any episode, at least 1."""
+    """The number b of episodes, and the largest number of turns of any episode, at least 1."""
     return len(numbers), max(int(numbers.max()) + 1 if numbers.numel() else 0, 1)
 
 
 def _turn_mask(mask: Tensor) -> Tensor:
-    """bool[b u], the turns that each episode has."""
+    """The turns that each episode has, bool[b u]."""
     numbers = turn_numbers(mask)
     return torch.arange(_shape(numbers)[1], device=mask.device) <= numbers.max(dim=1, keepdim=True).values
 

@@ -188,7 +188,7 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class TrajectoryElsewhere(Trajectory):
-    """An episode that another rank played and trains on. Here all tokens are -1, and all log-probabilities are NaN."""
+    """An episode that another rank played and trains on; here its tokens are -1 and its log-probabilities NaN."""
 
 
 def reward_parts(verdict: Verdict) -> dict[str, tuple[float, float]]:

@@ -1,4 +1,4 @@
-"""Shorten dialogues that outgrow a model's context: by a summary from the policy, or without the results of earlier calls.
+"""Shorten dialogues that outgrow a model's context: the policy writes a summary, or results of earlier calls are dropped.
 
 `Summarize` and `DropResults` wrap the interaction that answers the policy. The interaction sees the whole dialogue, as if
 nothing had been left out. Every environment builds these wrappers from its settings `summarize_after=` and
@@ -76,7 +76,7 @@ class Summarize:
     opening: Opening = field(default=problem_messages, repr=False)
     """Makes the messages that show a problem to the policy; the problem's text ends with the summary."""
     asked: Callable[[Problem], Problem] = field(default=_as_it_is, repr=False)
-    """Converts a problem to the form that the policy sees, to which the summary is appended."""
+    """Converts a problem to the form that the policy sees; the summary is appended to this form."""
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -113,7 +113,7 @@ class Summarize:
 
 @dataclass(frozen=True)
 class DropResults:
-    """Replaces the results of tools in earlier turns by a note, once a dialogue is long.
+    """Replaces the results of tools in earlier turns with a note once a dialogue is long.
 
     The policy's turns stay in view as they were sampled.
 

@@ -22,7 +22,7 @@ Axes: s state, a action, k steps left, t steps made. This computes the values of
     world = worlds.world_of(env.streams.dataset[problem])
     mdp, horizon = exact.world_mdp(world), env.streams.rules.max_new_tokens
     values = exact.policy_values(mdp, policy, gamma=0.99, horizon=horizon)
-    cell = worlds.Walk(env.tokenizer).cell(tokens, prompt_length, problem)     # where some tokens have led
+    cell = worlds.Walk(env.tokenizer).cell(tokens, prompt_length, problem)     # the cell after these tokens
     values.state[steps_left, world.states.index(cell)]
 """
 
@@ -127,7 +127,7 @@ def state_mdp(env: StateEnv | TokenEnv | TokenVectorEnv) -> FiniteMDP:
     process, starts = getattr(dataset, "process", None), getattr(dataset, "starts", None)
     if not isinstance(process, Process) or starts is None:
         raise InvalidArgumentError(
-            f"{type(dataset).__name__} is no finite decision process: expected an environment with numbered states, such as "
+            f"{type(dataset).__name__} is not a finite decision process: expected an environment with numbered states, such as "
             "rlvr/FrozenLake-v0"
         )
     states, actions = len(process.states), len(process.actions)
@@ -332,7 +332,7 @@ def _check_gamma(gamma: float) -> None:
 
 
 def _check_ends(stays: Array, gamma: float) -> None:
-    """Check that a policy with p_π(s'|s) as f64[s s] ends the episode from every state.
+    """Check that a policy ends the episode from every state, given p_π(s'|s) as f64[s s].
 
     With a discount below 1, any policy passes.
     """

@@ -108,7 +108,7 @@ def gguf_header(file: Path) -> GGUFHeader:
             return _Reader(content).header()
     except (struct.error, ValueError) as error:
         raise InvalidArgumentError(
-            f"{file} is no whole GGUF file of version 2 or 3 ({error}): download or convert it again"
+            f"{file} is not a complete GGUF file of version 2 or 3 ({error}): download or convert it again"
         ) from error
 
 

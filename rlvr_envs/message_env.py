@@ -1,7 +1,7 @@
 """`MessageEnv`: the episodes of an environment in messages, for models that answer in text and calls instead of tokens.
 
 Episodes in messages and in tokens have the same turns, answers, verdicts and rewards; both use the loop in `rlvr_envs.turns`.
-The sampler counts the policy's tokens, such as a server that reports its usage. Messages of users and tools are counted, and
+The sampler, such as a server that reports its usage, counts the policy's tokens. Messages of users and tools are counted, and
 cut, by the environment's tokenizer.
 """
 
@@ -125,7 +125,7 @@ def _stop_text(rules: Rules, stop: str | int) -> str:
     text = spell(rules.tokenizer, [stop])
     if not text or "\ufffd" in text:
         raise InvalidArgumentError(
-            f"episodes of messages have no tokens to stop at, and the stop token {stop} is no text: leave it out of stop="
+            f"episodes of messages have no tokens to stop at, and the stop token {stop} is not text: leave it out of stop="
         )
     return text
 
@@ -231,7 +231,7 @@ class MessageEpisode:
         )
 
     def _until_end(self, turn: MessageTurn) -> tuple[MessageTurn, bool]:
-        """The turn up to the token at which the end condition holds, and whether it holds."""
+        """Cut a turn after the token at which the end condition holds; return the turn, and whether the condition holds."""
         over = self.env.rules.end_condition
         if over is None:
             return turn, False

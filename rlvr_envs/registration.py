@@ -1,4 +1,4 @@
-"""The environments' ids in Gymnasium, with short names and other names. This module loads no environment."""
+"""Register the environments' ids with Gymnasium, and complete short names. This module loads no environment."""
 
 from __future__ import annotations
 

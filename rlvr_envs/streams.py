@@ -446,7 +446,7 @@ class TokenStreams:
     def _stop_rows(
         self, rows: NDArray[np.int64], stopped: NDArray[np.bool_], over: NDArray[np.bool_] | None, step: _Step
     ) -> None:
-        """End the episodes of some rows. With an interaction, a row that only stopped is noted for an answer instead."""
+        """End the episodes of some rows. With an interaction, a row whose turn merely stopped waits for an answer instead."""
         step.active[rows] = False
         answered = stopped & (self.rules.interaction is not None)
         if over is not None:

@@ -82,7 +82,7 @@ def utf8(text: str, name: str = "the text") -> bytes:
     except UnicodeEncodeError as error:
         around = text[max(error.start - 20, 0) : error.end + 20]
         raise DataError(
-            f"{name} has half of a surrogate pair at {error.start}, which is no character and has no tokens: {around!r}; "
+            f"{name} has half of a surrogate pair at {error.start}, which is not a character and has no tokens: {around!r}; "
             "correct it in the data, or leave the problem out"
         ) from error
 
@@ -241,9 +241,9 @@ class HuggingFaceTokenizer:
         return list(self.inner.encode(text, add_special_tokens=False))
 
     def _encode_continuation(self, text: str) -> list[int]:
-        """Encode the text after a line break, and leave the line break out.
+        """Encode a text that continues another text: encode a line break and the text, and leave out the line break's tokens.
 
-        The tokenizer then adds its space before the line break.
+        The space that the tokenizer adds then comes before the line break, not before the text.
         """
         anchor, tokens = self._encode("\n"), self._encode("\n" + text)
         return tokens[len(anchor) :] if tokens[: len(anchor)] == anchor else self._encode(text)

@@ -137,7 +137,7 @@ class Reply:
 
 
 class Interaction(Protocol):
-    """The other side of an episode of several turns, such as tools or a user.
+    """Answers the policy's turns, as tools or a user would.
 
     An interaction is a pure function of the dialogue, so that forks, `set_state` and resuming need no state except the turns.
     Several rows are answered at the same time, in threads. If the interaction raises an exception, the episode ends as if the

@@ -1,4 +1,4 @@
-"""The names by which Gymnasium finds each `make_vec` of `rlvr_envs.tasks`, such as `rlvr_envs.vectorized:GSM8KEnv`.
+"""The names under which Gymnasium finds each `make_vec` of `rlvr_envs.tasks`, such as `rlvr_envs.vectorized:GSM8KEnv`.
 
 In this module, the environments of installed packages have the names of their entry points.
 

@@ -75,7 +75,7 @@ def special_texts(tokenizer: PreTrainedTokenizerBase) -> tuple[str, ...]:
 
 
 def as_plain_text(text: str, special: Sequence[str]) -> str:
-    """Break up the texts of special tokens in a completion, so that the completion can't end its turn.
+    """Break up the texts of special tokens in a completion, so that the completion can't end its own turn.
 
     A zero-width space is inserted after the first character of each of these texts.
     """
@@ -116,7 +116,7 @@ def load_config(name: str | PathLike[str]) -> PreTrainedConfig:
 
 
 def token_limit(config: PreTrainedConfig, tokenizer: PreTrainedTokenizerBase) -> float:
-    """Maximum number of tokens of a text: the smaller of the model's and the tokenizer's limits; infinite without limits."""
+    """Maximum number of tokens of a text: the smaller of the model's and the tokenizer's limits, or infinity without limits."""
     positions = getattr(config.get_text_config(), "max_position_embeddings", None)
     stated = tokenizer.model_max_length
     return min(positions or math.inf, stated if stated < _NO_LIMIT else math.inf)
@@ -156,5 +156,5 @@ def wrong_length(length: int, limit: float, model: str) -> Verdict:
 
 
 def failed(reason: str) -> Verdict:
-    """A `VERIFIER_ERROR` with its cause."""
+    """A verdict of `VERIFIER_ERROR` with its cause."""
     return Verdict.of(Outcome.VERIFIER_ERROR, detail={"error": reason})

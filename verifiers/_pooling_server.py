@@ -1,4 +1,4 @@
-"""A reward model behind the `/pooling` endpoint of `vllm serve`, asked over HTTP with the standard library."""
+"""Client for a reward model that `vllm serve` offers at its `/pooling` endpoint; needs only the standard library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs a verifier in another process: sends it there, makes it, passes requests and replies, and brings errors back."""
+"""Runs a verifier in another process: builds it there, passes requests and replies, and rebuilds its errors here."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from verifiers.types import Verifier
 
 
 def recipe(spec: VerifierSpec, arguments: Mapping[str, object]) -> str:
-    """Serialise a verifier and its arguments as text from which another process can make it.
+    """Serialise a verifier and its arguments as text, from which another process can make the verifier.
 
     Raises:
         InvalidArgumentError: If the verifier or an argument can't be pickled.
@@ -65,7 +65,7 @@ class VerifierProcess:
 
 
 def made_from(recipe: str) -> Verifier:
-    """In the other process: make the verifier of a recipe.
+    """Make the verifier that a recipe describes; called in the other process.
 
     Raises:
         RLVRError: If the verifier can't be made, as for `verifiers.make`.
@@ -75,10 +75,10 @@ def made_from(recipe: str) -> Verifier:
 
 
 def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Verifier, str, str], object]) -> None:
-    """In the other process: answer requests by the protocol of `verifiers._workers` until the requests end.
+    """Answer requests by the protocol of `verifiers._workers` until the requests end; called in the other process.
 
     Args:
-        requests: Lines of JSON, each an action and its payload; the first request makes the verifier of a recipe.
+        requests: Lines of JSON, each an action and its payload; the first request holds the recipe of the verifier.
         replies: The stream to which each reply is written as a line of JSON; the verifier's own output is discarded.
         answer: Function of the verifier, the action and the payload that returns the reply to any other request.
     """
@@ -96,7 +96,7 @@ def serve_verifier(requests: IO[bytes], replies: IO[bytes], answer: Callable[[Ve
 
 
 def _make_here(payload: str) -> tuple[Verifier | None, list[str]]:
-    """The verifier of a recipe, or the class and the message of the error."""
+    """Make the verifier that a recipe describes; if that fails, return the class and the message of the error instead."""
     try:
         return made_from(payload), []
     except Exception as error:  # noqa: BLE001 - sent to the parent, which raises it
@@ -104,7 +104,7 @@ def _make_here(payload: str) -> tuple[Verifier | None, list[str]]:
 
 
 def error_like(name: str, message: str) -> RLVRError:
-    """Rebuild an error of the other process, with its own class if this package defines that class."""
+    """Rebuild an error that the other process reported; it keeps its class if this package defines that class."""
     cls = vars(errors).get(name)
     if isinstance(cls, type) and issubclass(cls, RLVRError):
         return cls(message)
@@ -112,7 +112,7 @@ def error_like(name: str, message: str) -> RLVRError:
 
 
 def _without_output(replies: IO[bytes]) -> IO[bytes]:
-    """The stream for replies from now on; anything that a verifier prints is discarded."""
+    """Discard everything that is printed from now on; the stream returned here still reaches the parent."""
     own = os.fdopen(os.dup(replies.fileno()), "wb")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     return own

@@ -1,8 +1,8 @@
 """A warm worker process that exchanges plain data; it is killed and replaced when a request exceeds its deadline.
 
 The parent waits on a pipe, so a deadline needs no signals and holds in any thread. A worker may also limit its own processor
-time, which does not depend on how busy the machine is. A worker belongs to the process that
-started it: after a fork the child starts its own worker. A worker whose parent died ends within a second.
+time, which does not depend on how busy the machine is. A worker belongs to the process that started it: after a fork, the child
+starts its own worker. A worker whose parent died ends within a second.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class WorkerBrokenError(RuntimeError):
     """A worker died, or wrote something that is not a reply."""
 
     progress = 0
-    """Number of spaces that the worker wrote before its reply, one for each step of the request."""
+    """Number of steps of the request that were done: the worker writes one space for each before its reply."""
 
 
 class WorkerStartError(WorkerBrokenError):
@@ -62,24 +62,24 @@ class WorkerTimeoutError(TimeoutError):
     """A request ran past its deadline or its processor time; the worker that served it was killed."""
 
     progress = 0
-    """Number of spaces that the worker wrote before its reply, one for each step of the request."""
+    """Number of steps of the request that were done: the worker writes one space for each before its reply."""
 
 
 def limit_processor_time(seconds: float) -> None:
-    """In a worker: end this process after this many more seconds of processor time; 0 lifts the limit."""
+    """End this worker process after `seconds` more of processor time; 0 lifts the limit."""
     signal.setitimer(signal.ITIMER_PROF, seconds)
 
 
 @contextlib.contextmanager
 def processor_time(seconds: float) -> Iterator[None]:
-    """In a worker: limit the processor time of the block, in seconds; the process ends if it exceeds the limit."""
+    """Limit the processor time of a block in a worker, in seconds; the process ends if the block exceeds the limit."""
     limit_processor_time(seconds)
     yield
     limit_processor_time(0)
 
 
 def answer_requests(requests: IO[bytes], replies: IO[bytes], answer: Callable[..., object]) -> None:
-    """In a worker: report that the worker is ready, and answer requests by the protocol of `Worker` until the requests end.
+    """Report that this worker is ready, and answer requests by the protocol of `Worker` until the requests end.
 
     Args:
         requests: Lines of JSON, each a list.
@@ -107,7 +107,7 @@ class Worker:
     """A process that runs `module.serve(requests, replies)`, started on first use and restarted when needed.
 
     `serve` writes the line `ready`, then answers each line of JSON with one line of JSON. It may write spaces before a reply;
-    an exception gives the number of spaces as the steps that were done.
+    an error reports their number as `progress`.
 
     Args:
         module: Dotted name of the module to run.

@@ -21,7 +21,7 @@ from verifiers.types import Outcome, Problem, Verdict
 
 @dataclass(frozen=True)
 class ChoiceVerifier:
-    r"""A completion is correct when it settles on the reference's letter and on no other letter.
+    r"""Judges multiple choice: a completion is correct if it settles on the reference's letter and on no other letter.
 
     The reference is a letter such as `"C"`. `metadata["choices"]` may hold the choices: texts in the order of their
     letters, or a mapping of letters to texts. With choices, only their letters count, an answer may be a choice's text instead
@@ -75,11 +75,11 @@ class ChoiceVerifier:
         )
 
     def preferring(self, form: Form) -> ChoiceVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
+        """Return a verifier that prefers answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers are the same letters."""
+        """Whether two answers name the same letters."""
         return first == second
 
 

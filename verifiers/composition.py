@@ -96,7 +96,7 @@ def part_spec(part: PartSpec) -> tuple[VerifierSpec, Mapping[str, object]]:
 
 
 class WeightedSum(Composition):
-    """The weighted sum of the parts' scores, as a `SCORED` verdict.
+    """Scores with the weighted sum of the parts' scores, as a `SCORED` verdict.
 
     The answer comes from the first part that found one. Each part in `detail` also has its `weight`.
 
@@ -153,7 +153,7 @@ def _named_weights(names: list[str], weights: Mapping[str, float] | Sequence[flo
 
 
 class Gate(Composition):
-    """Correct when every part passes; otherwise the verdict has the outcome of the first part that does not pass.
+    """Is correct if every part passes; otherwise gives the outcome of the first part that does not pass.
 
     A part passes when it is `CORRECT`, or `SCORED` with a score of at least `threshold`; a lower score counts as
     `INCORRECT`. `detail["failed"]` names the parts that did not pass.
@@ -191,9 +191,9 @@ class Gate(Composition):
 
 
 class FirstThatApplies(Composition):
-    """The verdict of the first part whose condition holds for the problem and which finds an answer.
+    """Gives the verdict of the first part whose condition holds for the problem and which finds an answer.
 
-    A part that finds `NO_ANSWER` passes the completion on to the next part; if no part is left, the verdict is `NO_ANSWER`.
+    If a part's verdict is `NO_ANSWER`, the completion passes to the next part; if no part is left, the verdict is `NO_ANSWER`.
     `detail["applied"]` names the part that decided (None if none did); `detail["parts"]` holds the parts that were asked.
 
     Args:
@@ -233,7 +233,7 @@ class FirstThatApplies(Composition):
 
 
 class ByMetadata(Composition):
-    """The verdict of the part that the problem's metadata names, for data sets of several kinds of problems.
+    """Gives the verdict of the part that the problem's metadata names, for data sets of several kinds of problems.
 
     Args:
         parts: The verifiers, by the values that `metadata[key]` may have.
@@ -270,7 +270,7 @@ def _decided(verdicts: Mapping[str, Verdict]) -> bool:
 
 
 def applied_verdict(verdicts: Mapping[str, Verdict], applied: str | None) -> Verdict:
-    """The verdict of the part `applied` (`NO_ANSWER` if None), with the verdicts of all parts that were asked in `detail`."""
+    """The verdict of the part `applied` (`NO_ANSWER` if None), with the verdicts of all parts that judged in `detail`."""
     verdict = Verdict.of(Outcome.NO_ANSWER) if applied is None else verdicts[applied]
     detail = {"parts": reports(verdicts), "applied": applied}
     return Verdict(verdict.score, verdict.outcome, verdict.answer, detail, verdict.token_scores, total_cost(verdicts))
@@ -291,12 +291,12 @@ def report(verdict: Verdict) -> dict[str, object]:
 
 
 def first_answer(verdicts: Mapping[str, Verdict]) -> str | None:
-    """The answer of the first part that found one."""
+    """The answer of the first part that found an answer."""
     return next((verdict.answer for verdict in verdicts.values() if verdict.answer is not None), None)
 
 
 def total_cost(verdicts: Mapping[str, Verdict]) -> dict[str, float]:
-    """The parts' costs, summed by name."""
+    """The sum of the parts' costs under each name."""
     total: dict[str, float] = {}
     for verdict in verdicts.values():
         for name, amount in verdict.cost.items():

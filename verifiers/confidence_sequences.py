@@ -1,8 +1,8 @@
 """Confidence sequences: comparisons that may be checked after every problem and stopped as soon as they are decided.
 
-A p-value or an interval for a fixed number of problems holds for one look. A confidence sequence holds for all looks together:
-the probability that it ever misses the true value is at most 1 - level, however often it is checked and whatever the reason to
-stop.
+A p-value or an interval for a fixed number of problems is valid for a single look. A confidence sequence is valid for all looks
+together: the probability that it ever misses the true value is at most 1 - level, however often it is checked and whatever the
+reason to stop.
 
 Evidence against the claim that a mean is at most m is the capital of a gambler who bets on the next value being larger: each
 value x from -1 to 1 multiplies it by 1 + λ(x - m). If the claim holds, no strategy is expected to gain, so the probability that
@@ -31,16 +31,17 @@ from verifiers.statistics import LEVEL, Array, Interval
 Decision = Literal["better", "worse", "equal"]
 
 _BETS = np.geomspace(0.03, 0.95, 10)
-"""The stakes λ, as shares of the largest stake with which no value ruins the gambler. Neighbouring stakes differ by half, so
-that the best stake is within a quarter of one of them. The smallest suits a difference of 0.006 if a fifth of the problems
-differ."""
+"""The stakes λ, as shares of the largest stake at which no value can ruin the gambler. Each stake is about half as large again
+as the one before, so the best stake is within a quarter of one of them. The smallest suits a difference of 0.006 if a fifth of
+the problems differ.
+"""
 _HALVINGS = 40
-"""Number of bisection steps for each end of an interval, which find the end to within 1e-12."""
+"""Number of bisection steps for each end of an interval; they find the end to within 1e-12."""
 
 
 @dataclass(frozen=True)
 class SequentialComparison:
-    """The difference b - a of paired scores after all problems so far."""
+    """The difference b - a of paired scores, over all problems so far."""
 
     decision: Decision | None
     """`"better"` or `"worse"` once the interval lies on one side of 0, `"equal"` once it lies within the margin; the first
@@ -50,7 +51,7 @@ class SequentialComparison:
     difference: float
     """Mean difference over problems."""
     interval: Interval
-    """All differences that no look so far has excluded."""
+    """All differences that no look has excluded so far."""
     problems: int
 
 
@@ -63,7 +64,7 @@ def compare_sequentially(
     level: float = LEVEL,
     largest_cluster: int | None = None,
 ) -> SequentialComparison:
-    """Compare two scores of each problem as if the result had been looked at after each problem, or after each cluster.
+    """Compare two scores of each problem, with a look at the result after each problem or each cluster.
 
     A decision is wrong with a probability of at most 1 - level, and more problems never revoke it. Problems are assumed to be
     drawn at random, one after the other or cluster by cluster.

@@ -53,7 +53,7 @@ class Convention:
     """Parameters that can't be named in a call."""
     batched: bool = False
     takes_rest: bool = False
-    """Whether `**kwargs` gets everything by name."""
+    """Whether `**kwargs` gets all values by name."""
     messages: bool = False
     """Whether completions are lists of one message."""
     guessed: bool = False
@@ -65,7 +65,7 @@ class Convention:
 
     @property
     def is_own(self) -> bool:
-        """Whether the function has the form of a verifier of this package: `(completion, problem)`."""
+        """Whether the function has the form of this package's verifiers: `(completion, problem)`."""
         return list(self.roles.values()) == [COMPLETION, PROBLEM] and not self.constants and not self.batched
 
     def exchanged(self) -> Convention:
@@ -170,7 +170,7 @@ class _Reading:
         return self._parameters[name].default is Parameter.empty
 
     def _is_listed(self, name: str) -> bool:
-        """Whether a parameter takes a list of references, by its name or annotation."""
+        """Whether a parameter's name or annotation says that it takes a list of references."""
         plural = _singular(name) != name and _ROLES.get(_singular(name)) == REFERENCE
         return plural or _annotation(self._parameters[name]).startswith(("list", *_BATCHES))
 
@@ -230,7 +230,7 @@ class _Reading:
 
 
 def _role_of(parameter: Parameter) -> str:
-    """The role of a parameter other than the completion, by its name; a parameter whose default is a number is a setting."""
+    """The role that a parameter's name gives it, unless it gets the completion; one with a number as default is a setting."""
     if _is_problem(parameter):
         return PROBLEM
     role = _ROLES.get(_singular(parameter.name), _COLUMN)
@@ -248,7 +248,7 @@ def _has_value(parameter: Parameter) -> bool:
 
 
 def _annotation(parameter: Parameter) -> str:
-    """An annotation as text; a class becomes its name, as if annotations were not evaluated."""
+    """An annotation as text; a class becomes its name, as with unevaluated annotations."""
     annotation = parameter.annotation
     return annotation.__name__ if type(annotation) is type else str(annotation)
 
@@ -293,7 +293,7 @@ def _values(
 
 
 def _reference(name: str, problem: Problem) -> object:
-    """The field of the reference with the parameter's name, or else the reference; a dataclass becomes a mapping."""
+    """The reference's field with the parameter's name, or else the whole reference; a dataclass becomes a mapping."""
     reference = _plain(problem.reference)
     return reference[name] if isinstance(reference, Mapping) and name in reference else reference
 

@@ -51,7 +51,7 @@ class CountdownReference:
 
 
 def _read_reference(reference: object) -> CountdownReference:
-    """A `CountdownReference`, returned unchanged or made from a mapping with its fields."""
+    """Return a `CountdownReference` unchanged, or make one from a mapping with its fields."""
     if isinstance(reference, Mapping) and reference.keys() == {"numbers", "target"}:
         numbers = reference["numbers"]
         if not isinstance(numbers, list | tuple):
@@ -123,7 +123,7 @@ class CountdownVerifier:
         return Verdict.of(outcome, answer, detail={"value": str(value)})
 
     def preferring(self, form: Form) -> CountdownVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
+        """Return a verifier that prefers answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked else replace(self, asked=form)
 
     def _value(self, answer: str, reference: CountdownReference) -> int | Fraction:
@@ -150,7 +150,7 @@ class CountdownVerifier:
 
 
 class _Expressions(Kind[str]):
-    """Candidates for the answer in the game: numbers with signs between them."""
+    """Candidates for the answer in the countdown game: numbers with signs between them."""
 
     cues = CueFinder(NAMING.pattern, NAMING)
 
@@ -171,7 +171,7 @@ class _Expressions(Kind[str]):
 
 
 class _Unacceptable(Exception):
-    """The expression breaks a rule, named by the message."""
+    """An expression breaks a rule, which the message names."""
 
 
 def _tokens(expression: str) -> list[str]:

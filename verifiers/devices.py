@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import torch
 
 VARIABLE = "RLVR_DEVICE"
-"""The environment variable that names the device of models without a named device; child processes inherit it."""
+"""The environment variable that names the device of every model for which no device is given; child processes inherit it."""
 ACCELERATORS = {"cuda": "CUDA", "xpu": "XPU", "mps": "MPS"}
 """The devices besides the CPU: torch's name and the usual name of each, in the order in which "auto" tries them."""
 _KNOWN = ("auto", *ACCELERATORS, "cpu")
@@ -94,7 +94,7 @@ def device_names() -> list[str]:
 
 
 def describe_device(device: torch.device) -> str:
-    """A device with the name of its hardware, such as "cuda (NVIDIA H100)"."""
+    """Describe a device with the name of its hardware, such as "cuda (NVIDIA H100)"."""
     return str(device) if device.type not in ACCELERATORS else f"{device} ({_hardware(device)})"
 
 
@@ -105,13 +105,13 @@ def _hardware(device: torch.device) -> str:
 
 
 def float64_device(device: torch.device) -> torch.device:
-    """The device for float64 sums of a device's tensors: the same device, or the CPU for mps, which has no float64."""
+    """The device for sums in float64 of a device's tensors: the same device, or the CPU for mps, which has no float64."""
     return _torch().device("cpu") if device.type == "mps" else device
 
 
 @contextlib.contextmanager
 def using_device(device: str) -> Iterator[None]:
-    """Within the block, place models without a named device on this device, also in child processes started within it.
+    """Within the block, place models for which no device is given on this device, also in child processes started within it.
 
     Args:
         device: As for `choose_device`; with `"auto"` nothing changes.

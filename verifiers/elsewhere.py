@@ -1,4 +1,4 @@
-"""Verifiers elsewhere: behind an address, or in a program that is started for each completion.
+"""Verifiers that run elsewhere: behind an address, or in a program that is started for each completion.
 
 Both get the JSON of an item, in the form that `rlvr serve-verifier` takes: `completion`, `reference`, `prompt`, `id` and
 `metadata`. They answer with the JSON of a verdict: `outcome`, `score`, `answer` and `detail`.
@@ -23,7 +23,7 @@ _SHOWN = 300
 
 
 class ServedVerifier:
-    """The verdicts of a server that speaks the protocol of `rlvr serve-verifier`.
+    """Gives the verdicts of a server that speaks the protocol of `rlvr serve-verifier`.
 
     A request that fails, or that the server answers with an error, is a `VERIFIER_ERROR` with the cause.
 
@@ -59,7 +59,7 @@ class ServedVerifier:
 
 
 class CommandVerifier:
-    """The verdicts of a program, which is started for each completion.
+    """Gives the verdicts of a program that is started for each completion.
 
     The program reads the item from its standard input. The last line that it writes is the verdict, as JSON: an object with
     `outcome` or `score`, a number, or `true` or `false`. If the program fails or writes anything else, the verdict is a
@@ -78,7 +78,7 @@ class CommandVerifier:
         self._words, self._timeout_s = _words(command), timeout_s
 
     def __call__(self, completion: str, problem: Problem) -> Verdict:
-        """Start the program.
+        """Start the program and read its verdict.
 
         Raises:
             UnreadableReferenceError: If the problem can't be written as JSON.

@@ -1,4 +1,4 @@
-"""Several scorers of the same thing, and how far they disagree."""
+"""Verifiers that combine several scorers of the same quality and report how far they disagree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Reduction = Literal["mean", "min", "mean_minus_std"]
 
 
 class Ensemble(Composition):
-    """Several scorers of the same thing, combined into one `SCORED` verdict (Coste et al. 2024, arXiv:2310.02743).
+    """Combines several scorers of the same quality into one `SCORED` verdict (Coste et al. 2024, arXiv:2310.02743).
 
     `"mean"` averages the scores, `"min"` is the worst of them, and `"mean_minus_std"` is the mean less `k` standard deviations:
     completions about which the members disagree score less, which makes it harder to learn the faults of one member. The paper

@@ -106,7 +106,7 @@ class RankError(RLVRError, RuntimeError):
 _MOST_NAMES = 40
 """Maximum number of names that an error lists: more than any registry here has, fewer than a module may have."""
 _MOST_WITH_HINT = 8
-"""Maximum number of names listed after a suggestion, which a longer list would hide."""
+"""Maximum number of names listed after a suggestion; a longer list would hide the suggestion."""
 
 
 def unknown_name(kind: str, name: object, known: Iterable[str], most: int = _MOST_NAMES) -> UnknownNameError:

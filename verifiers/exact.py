@@ -1,4 +1,4 @@
-"""Text equality."""
+"""A verifier that compares texts for equality."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ class ExactVerifier:
         return Verdict.of(Outcome.CORRECT if found.value == reference else Outcome.INCORRECT, found.value)
 
     def preferring(self, form: Form) -> ExactVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
+        """Return a verifier that prefers answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked or not self.marked else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
@@ -127,5 +127,5 @@ class _Texts(Kind[str]):
         return answer or None
 
     def comparable(self, first: str, second: str) -> bool:
-        """Whether the second text has as many words as the first; otherwise it is a text about the answer."""
+        """Whether the second text has as many words as the first; otherwise it is a remark about the answer."""
         return len(second.split()) == len(first.split())

@@ -20,7 +20,7 @@ _KEY = "verifier"
 
 
 def is_verifier_file(spec: object) -> TypeGuard[str]:
-    """Whether a specification names a verifier file."""
+    """Whether a verifier specification names a file."""
     return isinstance(spec, str) and spec.endswith(_SUFFIXES)
 
 
@@ -46,7 +46,7 @@ def read_verifier_file(path: str) -> dict[str, Any]:
 
 
 def spec_of_file(path: str) -> tuple[str, dict[str, Any]]:
-    """The verifier in a file: its name and its arguments, in which verifiers are pairs of a name and arguments, too.
+    """The verifier in a file: its name and its arguments; arguments that are verifiers are such pairs, too.
 
     Raises:
         InvalidArgumentError: If the file holds no verifier, or an environment variable that it names is not set.

@@ -1,4 +1,4 @@
-"""Whether a completion has a certain form, whatever its content."""
+"""A verifier of a completion's form, whatever its content."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TAGS: Mapping[str, tuple[str, ...]] = {
 
 
 class Format:
-    """Whether a completion has a certain form: `CORRECT` (score 1) or `INCORRECT` (score 0), with the `reason` in `detail`.
+    """Judges whether a completion has a certain form; the verdict is `CORRECT` or `INCORRECT`, with a `reason` in `detail`.
 
     `Format` does not judge the answer, so combine it with a verifier that does: in a `gate`, or in a `weighted_sum` with a
     small weight.

@@ -1,4 +1,4 @@
-"""A verifier made of any function, whose parameters' names determine their values.
+"""A verifier made from any function; the names of its parameters determine their values.
 
 | parameter | value |
 |---|---|
@@ -57,7 +57,7 @@ ANSWER_FORMATS = (
 
 
 class FunctionVerifier:
-    """A function as a verifier, called by the names of its parameters; see `verifiers.functions`.
+    """Makes a function a verifier; the names of its parameters determine their values (see `verifiers.functions`).
 
     Args:
         function: The function, or any object that can be called.
@@ -120,7 +120,7 @@ class FunctionVerifier:
         return self._function(*positional, **named)
 
     def exchanged(self) -> FunctionVerifier:
-        """The same function with completion and reference swapped."""
+        """The same verifier with completion and reference swapped."""
         other = copy.copy(self)
         other.convention = self.convention.exchanged()
         return other
@@ -228,7 +228,7 @@ def _say(module: str, said: str) -> None:
 
 
 class Problems(Protocol):
-    """A list of problems, or a data set."""
+    """A list of problems, or a data set; any collection of problems."""
 
     def __len__(self) -> int: ...
 
@@ -282,7 +282,7 @@ def _accepted_format(function: FunctionVerifier, problems: Sequence[Problem]) ->
 
 
 def _refuse(function: FunctionVerifier, faults: Sequence[tuple[Verdict, str]], problems: int) -> None:
-    """Refuse a function that scores no gold above an empty completion, or warn if it may expect another format."""
+    """Refuse a function that scores no gold above an empty completion; warn if the function may expect another format."""
     found = (
         f"{function.convention} scores the gold answer of none of the first {problems} problems above an empty completion: "
         f"{faults[0][1]}"
@@ -321,7 +321,7 @@ def _check_accepted(function: FunctionVerifier, problem: Problem, answer_format:
 
 
 def _exchanged(function: FunctionVerifier, problem: Problem) -> str | None:
-    """The fault of a function that judges whole completions only if completion and reference are swapped; else None."""
+    """The fault of a function that accepts golds inside completions only if completion and reference are swapped; else None."""
     exchanged = function.exchanged()
     whole = [gold_completion(problem, answer_format) for answer_format in ANSWER_FORMATS[1:]]
     pairs = [(judge, text) for judge in (function, exchanged) for text in whole if text is not None]
@@ -377,7 +377,7 @@ def verify_one(verifier: Verifier, completion: str, problem: Problem) -> Verdict
 def verify_in_threads(
     verifier: Verifier, completions: Sequence[str], problems: Sequence[Problem], threads: int
 ) -> list[Verdict]:
-    """Judge completion i against problem i as `verify_one` does, several completions at once.
+    """Judge completion i against problem i as `verify_one` does, in several threads.
 
     Raises:
         InvalidArgumentError: If the numbers of completions and problems differ.

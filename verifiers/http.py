@@ -1,4 +1,4 @@
-"""Asks servers over HTTP, reads their answers, and tells temporary failures from others.
+"""Asks servers over HTTP, reads their answers, and tells temporary failures from permanent ones.
 
 A `JsonServer` is asked with the standard library. An `OpenAIServer`, which speaks OpenAI's protocol, is asked many questions at
 once, with the package `openai`.
@@ -30,14 +30,14 @@ MAX_PAUSE_S = 60.0
 Route = Literal["chat", "completions"]
 _ROUTES: dict[Route, str] = {"chat": "/chat/completions", "completions": "/completions"}
 _TEMPORARY = frozenset({408, 409, 425, 429, *range(500, 600)})
-"""HTTP statuses of a server that may answer the same question a little later."""
+"""HTTP statuses of a server that may answer the same question later."""
 _SHOWN = 300
 
 T = TypeVar("T")
 
 
 class ServerError(Exception):
-    """Why a server gave no answer.
+    """The reason why a server gave no answer.
 
     Args:
         reason: The reason in words.
@@ -148,7 +148,7 @@ def persistently(ask: Callable[[], T]) -> T:
 
 @dataclass(frozen=True)
 class OpenAIServer:
-    """A server that speaks OpenAI's protocol, and the settings for repeated attempts.
+    """A server that speaks OpenAI's protocol, and how often and how long to try it.
 
     Raises:
         MissingDependencyError: If the package `openai` is not installed.
@@ -159,7 +159,7 @@ class OpenAIServer:
     attempts: int
     """Maximum number of times that a question is asked if the failures are temporary."""
     backoff_s: float
-    """Pause in seconds before the second attempt, doubled for each further one, unless the server names another pause."""
+    """Pause in seconds before the second attempt, doubled for each further attempt, unless the server names another pause."""
     timeout_s: float | None
     """Longest time of an attempt in seconds; None for no limit."""
     purpose: str
@@ -173,7 +173,7 @@ class OpenAIServer:
 
     @property
     def address(self) -> str:
-        """The address, without secrets."""
+        """The address without secrets."""
         return str(redacted(self.base_url))
 
     def client(self) -> AsyncOpenAI:
@@ -247,7 +247,7 @@ class OpenAIServer:
             raise ServerError(f"the question can't be sent: {self.clean(error)}", temporary=False) from error
 
     def clean(self, said: object) -> str:
-        """The beginning of a server's message, without the key, which some servers repeat in their refusals."""
+        """The beginning of a server's message, without the key, which some servers repeat when they refuse it."""
         return _clean(" ".join(str(said).split()), self.api_key)
 
 

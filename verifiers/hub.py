@@ -10,17 +10,17 @@ from typing import Literal
 
 _PATIENCE_S = 10.0
 _UNREACHABLE = {"ConnectError", "ConnectTimeout", "ConnectionError", "ReadTimeout"}
-"""Names of the connection errors of the libraries with which `huggingface_hub` connects; versions use different libraries."""
+"""Names of connection errors; versions of `huggingface_hub` connect with different libraries."""
 
 
 class HubError(OSError):
-    """The hub can't be reached, or has no such model or data set; the message is complete by itself."""
+    """The hub can't be reached, or has no such model or data set; the message stands on its own."""
 
 
 def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"]) -> None:
     """Ask the hub once whether it has a model or a data set; `transformers` and `datasets` would keep asking for a minute.
 
-    The hub is not asked about an existing path, or about a name that is partly in the hub's cache: both may load without the
+    The hub is not asked about an existing path or about a name that is partly in the cache, since both may load without the
     hub.
 
     Raises:
@@ -55,7 +55,7 @@ def ask_once(name: str | os.PathLike[str], repo_type: Literal["model", "dataset"
 
 @contextlib.contextmanager
 def without_loading_bars() -> Iterator[None]:
-    """Within the block, keep `transformers` from drawing bars and tables between our lines; download bars stay as they are.
+    """Within the block, keep `transformers` from printing bars and tables among our lines; download bars stay.
 
     The caller must check for missing weights, since their table is hidden.
     """

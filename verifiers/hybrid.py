@@ -1,4 +1,4 @@
-"""A rule, and a judge for the completions that the rule can't decide."""
+"""A verifier that applies a rule first, and asks a judge if the rule can't decide."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ Undecided = Literal["no_answer", "unreadable_reference"]
 
 
 class Hybrid(Composition):
-    """The verdict of a rule, or of a judge if the rule can't decide.
+    """Gives the verdict of a rule, or of a judge if the rule can't decide.
 
-    The judge is asked if the rule finds `NO_ANSWER`, and if it can't use the problem's reference (a `VERIFIER_ERROR`
-    with `detail["unreadable_reference"]`). An answer that the rule finds wrong stays wrong, and a rule that broke for another
-    reason is a `VERIFIER_ERROR`. `detail["applied"]` is `"rule"` or `"judge"`; evaluations and training runs report the share
-    of each. `detail["parts"]` holds the verdicts of the parts that were asked.
+    The judge is asked if the rule finds `NO_ANSWER`, or if it can't use the problem's reference (a `VERIFIER_ERROR` with
+    `detail["unreadable_reference"]`). An answer that the rule finds wrong stays wrong, and a rule that broke for another reason
+    is a `VERIFIER_ERROR`. `detail["applied"]` is `"rule"` or `"judge"`; evaluations and training runs report the share of each.
+    `detail["parts"]` holds the verdicts of the parts that were asked.
 
     Args:
         rule: The verifier that is asked first.

@@ -21,7 +21,7 @@ _SOURCE = re.compile(r"[^:{}\n]+\.py")
 
 
 def is_attribute_path(text: str) -> bool:
-    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`, or names a file without an attribute."""
+    """Whether a text has the form `module:attribute` or `path/to/file.py:attribute`, or is the name of a Python file."""
     return _PATH.fullmatch(text) is not None or _SOURCE.fullmatch(text) is not None
 
 
@@ -74,14 +74,14 @@ def import_attribute(path: str, kind: str) -> object:
 
 
 def _advice(module: str, attribute: str) -> str:
-    """Advice on how to name a file, if only a part of its name is missing."""
+    """Advice on how to name an object in a file, if a part of the name is missing."""
     if module.endswith(_FILE):
         return f": name what is in the file, as in {module}:name"
     return f": did you mean {module}{_FILE}:{attribute or 'name'}?" if Path(module + _FILE).is_file() else ""
 
 
 def _module_of(file: Path) -> ModuleType:
-    """Import the module in a file: under the file's name if this name imports the same file, else under a separate name."""
+    """Import a file as a module: under the file's name if that name imports the same file, else under a separate name."""
     known = sys.modules.get(file.stem)
     if known is None and file.stem.isidentifier():
         spec = importlib.util.find_spec(file.stem)
@@ -116,7 +116,7 @@ _OWN = tuple(str(Path(__file__).resolve().parents[1] / name) + os.sep for name i
 
 
 def _cause(error: BaseException) -> str:
-    """An exception in one line, with the file and line where it was raised, or the last line of the user's code before that."""
+    """An exception in one line, with the file and line that raised it or else the last line of the user's code."""
     if isinstance(error, SyntaxError):  # raised by the compiler, not by a line of the module
         return f"{type(error).__name__}: {error.msg} ({error.filename}, line {error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,4 +1,4 @@
-"""Lazy packages, which load the module of a public name when the name is first used."""
+"""Makes packages lazy: the module of a public name is loaded when the name is first used."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from verifiers.errors import missing_dependency
 def lazy_face(
     package: str, extras: Mapping[str, str] | None = None
 ) -> tuple[Callable[[str], object], Callable[[], list[str]], list[str]]:
-    """Make `__getattr__`, `__dir__` and `__all__` of a package that imports its public names under `TYPE_CHECKING` alone.
+    """Make `__getattr__`, `__dir__` and `__all__` for a package that imports its public names only under `TYPE_CHECKING`.
 
-    Type checkers and this function read the same imports, so that there is only one list of names.
+    Type checkers and this function read the same imports, so the names are listed only once.
 
     Args:
         package: The package's `__name__`.
@@ -69,7 +69,7 @@ class _Deferred(ModuleType):
 
 
 def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
-    """A stand-in for a module, which imports the module when one of its attributes is first used.
+    """A stand-in that imports a module when one of the module's attributes is first used.
 
     Args:
         name: The module.
@@ -80,7 +80,7 @@ def lazy_module(name: str, *, extra: str, user: str) -> ModuleType:
 
 
 def _homes(package: str) -> dict[str, str]:
-    """The module of each name that a package imports for type checkers; for a name that is itself a module, the package."""
+    """The module from which a package imports each name for type checkers; the package itself for names that are modules."""
     spec = sys.modules[package].__spec__
     loader = None if spec is None else spec.loader
     source = loader.get_source(package) if isinstance(loader, InspectLoader) else None

@@ -13,7 +13,7 @@ LengthUnit = Literal["characters", "words"]
 
 
 class LengthPenalty:
-    """A penalty for length: 0 up to `free`, then falling linearly to `-penalty` at `limit`, and constant beyond.
+    """Scores length: 0 up to `free`, then linearly down to `-penalty` at `limit`, and constant beyond.
 
     The shape is DAPO's (Yu et al. 2025, arXiv:2503.14476, equation 13), which counts tokens. A verifier sees text, so this one
     counts characters, or words between white space. To penalise the policy's own tokens, use the truncation `soft-overlong` of
@@ -23,8 +23,8 @@ class LengthPenalty:
     score of a right answer, or short wrong answers may score higher than long right ones.
 
     Args:
-        free: Length up to which nothing is subtracted.
-        limit: Length from which on the whole penalty is subtracted.
+        free: Longest length without a penalty.
+        limit: Length at which the whole penalty is reached.
         penalty: The largest amount that is subtracted.
         unit: The unit of length.
 

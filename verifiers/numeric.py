@@ -1,4 +1,4 @@
-"""Literal numbers, compared as exact fractions."""
+"""A verifier of literal numbers, which are compared as exact fractions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from verifiers.types import Outcome, Problem, Verdict
 MAX_LITERAL_LENGTH = 2_000
 """Longest literal that is read, in characters."""
 MAX_EXPONENT = 1_000
-"""Largest exponent, in size, of a literal in scientific notation."""
+"""Largest exponent, in absolute value, of a literal in scientific notation."""
 
 # Full-width digits and signs, and the minus of typesetting.
 _ASCII = str.maketrans({chr(0xFF00 + offset): chr(0x20 + offset) for offset in range(1, 0x5F)} | {"−": "-"})
@@ -66,7 +66,7 @@ def _whole(digits: str) -> int:
 class NumericVerifier:
     r"""A completion is correct when its answer is a literal number with the reference's value.
 
-    `docs/where-the-answer-stands.md` says where the answer stands; without a mark it is the last number of the completion.
+    `docs/where-the-answer-stands.md` says where the answer is found; without a mark it is the last number of the completion.
     Only the side after the last equals sign of an equation counts. Words, units, currency and percent signs around the number
     are ignored, and so are calculator annotations (`<<3+4=7>>`).
 
@@ -120,7 +120,7 @@ class NumericVerifier:
         return Verdict.of(outcome, answer.text)
 
     def preferring(self, form: Form) -> NumericVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless `asked` is already set."""
+        """Return a verifier that prefers answers in the form that a prompt asks for, unless `asked` is already set."""
         return self if self.asked or self.whole else replace(self, asked=form)
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
@@ -171,7 +171,7 @@ def _reference(problem: Problem) -> Fraction:
 
 
 class _Candidate(NamedTuple):
-    """A place that should hold the answer, and the reason if the number there does not count."""
+    """A part of a completion that should be the answer, and the reason if the number in it does not count."""
 
     text: str
     objection: str = ""
@@ -184,7 +184,7 @@ def _only(text: str) -> _Candidate | None:
 _TEX_FRACTION = re.compile(
     rf"(?<![\w)}}\].])(?<![\d)}}\].]\s)(?<!\b\w\s)\\[dt]?frac\s*\{{\s*({_INTEGER})\s*\}}\s*\{{\s*({_INTEGER})\s*\}}(?!\s*[\w\\({{^/*])"
 )
-"""A fraction of two whole numbers that is not part of a larger expression, such as `2\\frac{1}{2}`."""
+"""Matches a fraction of two whole numbers that is not part of a larger expression, such as `2\frac{1}{2}`."""
 _CALCULATION = re.compile(r"<<[^<>\n]*>>")
 _MARKED: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase")
 _DIGIT = re.compile("[0-9]")
@@ -199,7 +199,7 @@ _TWO_NAMES = re.compile(
     r"\b(?P<name>[A-Za-z])\s*=[^=]{0,60}[0-9][^=]{0,60}(?:[,;]|\band\b|\bor\b)\s*(?!(?P=name)\b)[A-Za-z]\s*=",
     re.IGNORECASE,
 )
-"""Matches two equations of different names, as in `x = 5, y = 3`."""
+"""Matches two equations for different names, as in `x = 5, y = 3`."""
 _FRAGMENT = re.compile(r"[0-9]\s*(?:[-+*/×÷^=]|\sx|\\(?:times|cdot|div|frac))\s*\Z")
 _NUMBER_AND_UNIT = re.compile(r"[^\w=]*[0-9][0-9.,/]*[^\w=]*(?:[A-Za-z]+[^\w=]*){0,2}")
 _REACH = 400
@@ -210,7 +210,7 @@ _DECLINED = re.compile(REFUSALS.pattern, re.IGNORECASE)
 
 
 def _last_line_with_digit(text: str) -> tuple[str, str]:
-    """The last line that contains a digit, and the text below it; at most a few hundred characters of each."""
+    """The last line that contains a digit, and the text below the line; at most a few hundred characters of each."""
     digit = max(text.rfind(sign) for sign in "0123456789")
     end = text.find("\n", digit)
     line = text[max(text.rfind("\n", 0, digit) + 1, digit - _REACH) : end if end >= 0 else len(text)]
@@ -224,7 +224,7 @@ class _Literals(Kind[_Candidate]):
     verifier: NumericVerifier
 
     def read(self, content: str, form: Form) -> _Candidate | None:
-        """The number in a mark's content, and the objection to the number."""
+        """The number in a mark's content, with the objection to it if there is one."""
         if not _DIGIT.search(content):
             return None
         if form == "number":
@@ -266,7 +266,7 @@ _RELATION = re.compile(
     r"|(?:less|more|greater|fewer|larger|smaller) than",
     re.IGNORECASE,
 )
-"""Words before a number that make it a part of another value."""
+"""Matches words before a number that make the number a part of another value."""
 _DEGREES = re.compile(r"\s*(?:\^\s*(?:\{\s*)?\\circ\b(?:\s*\})?|\\degree\b)")
 _SEPARATOR = re.compile(r"(?<=[0-9])(?:\{,\}|\\[,!;: ])(?=[0-9]{3}(?![0-9]))")
 _MINUS = re.compile(
@@ -274,11 +274,11 @@ _MINUS = re.compile(
     r"\s+(?=[$(*]{0,3}[0-9])",
     re.IGNORECASE,
 )
-"""Matches `negative` before a number, and `minus` where no number precedes from which it could subtract."""
+"""Matches `negative` before a number, and `minus` if no number comes before it from which it could subtract."""
 
 
 def _typeset(plain: str) -> str:
-    """Write minus signs, degrees and separators of thousands as plain signs, where they are words or TeX."""
+    """Write minus signs, degrees and separators of thousands that are words or TeX as plain characters."""
     plain = _MINUS.sub("-", plain)
     if "\\" not in plain and "{,}" not in plain:
         return plain
@@ -330,7 +330,7 @@ def _read(words: list[str], numbers: list[int], which: int) -> _Candidate:
 
 
 def _objection(words: list[str], at: int) -> str:
-    """The reason why the number at this word is part of something larger; empty if the number stands alone."""
+    """The reason why a number among words is part of something larger; empty if the number stands alone."""
     before = words[at - 1] if at else ""
     if before.lower() in ("of", "than") and at > 1 and _RELATION.fullmatch(f"{words[at - 2]} {before}"):
         return "part of a compound expression"
@@ -357,7 +357,7 @@ def _are_equal(one: str, other: str) -> bool:
 
 
 def _offered(words: list[str], numbers: list[int], which: int) -> str:
-    """A message if the number is one of several values that are offered; empty if it is the only value."""
+    """A message if the text offers several values, among them this number; empty if the number is the only value."""
     for others in (numbers[:which][::-1], numbers[which + 1 :]):
         last = numbers[which]
         for other in others:

@@ -1,4 +1,4 @@
-"""Verification on the cores of a Ray cluster: a batch is cut into chunks, each of which is a Ray task."""
+"""Verification on the cores of a Ray cluster: a batch is cut into chunks, and each chunk is a Ray task."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from verifiers.registry import verify_batch
 from verifiers.types import Outcome, Problem, Verdict, Verifier
 
 _LOOKED_AT = 64
-"""Maximum number of tasks to wait for at once, the oldest first: Ray starts tasks in order, and checking a task takes time."""
+"""Maximum number of tasks to wait for at once, the oldest first: Ray starts tasks in order, and each check takes time."""
 _CONNECT_S = 10.0
 """Seconds within which a cluster has to answer."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Variable that Ray reads when it is imported; "0" makes a Ray that is started here listen on the loopback interface only."""
+"""Environment variable that Ray reads when imported; with "0", a Ray started here listens on the loopback interface only."""
 
 _Failed = tuple[str, str]
-"""The class and the message of an error that the caller has to raise."""
+"""The class and the message of an error that the caller must raise."""
 
 
 class RayVerifier:
-    """A verifier in the worker processes of a Ray cluster.
+    """Runs a verifier in the worker processes of a Ray cluster.
 
     Each worker makes the verifier once and keeps it. A chunk whose worker or node dies is sent again, `retries` times, and is
     then cut in two halves, which are sent in the same way: in the end a completion that kills its worker is alone in its chunk.
@@ -103,7 +103,7 @@ class RayVerifier:
         return _Batch(self._ray, self._judge, self._recipe, self._retries, completions, problems).judged(self._chunk)
 
     def _check_workers(self, cpus: float) -> None:
-        """Make the verifier in one worker, so that a verifier which can't be made is refused at once."""
+        """Make the verifier in one worker, so that a verifier that can't be made is refused at once."""
         most = max((node["Resources"].get("CPU", 0.0) for node in self._ray.nodes() if node["Alive"]), default=0.0)
         if cpus > most:
             raise InvalidArgumentError(
@@ -205,7 +205,7 @@ class _Batch:
             self._verdicts.update(zip(chunk.rows, reply, strict=True))
 
     def _split(self, chunk: _Chunk, verdict: Verdict) -> None:
-        """Send the halves of a chunk; a single completion gets the given verdict."""
+        """Send the two halves of a chunk; a chunk of one completion gets the given verdict instead."""
         middle = len(chunk.rows) // 2
         if middle:
             self._send(_Chunk(chunk.rows[:middle]))
@@ -220,13 +220,13 @@ def _lost(chunk: _Chunk, error: Exception) -> Verdict:
 
 
 def _last_line(error: Exception) -> str:
-    """The last cause in Ray's traceback; the error's class if it has no message."""
+    """The last cause in Ray's traceback; the class of the error if the traceback has no message."""
     lines = [line for line in str(error).splitlines() if line.strip()]
     return f"{type(error).__name__}: {lines[-1].strip()}" if lines else type(error).__name__
 
 
 def _connected(address: str | None, *, dashboard: bool) -> Any:
-    """The package ray, connected to a cluster."""
+    """The package `ray`, connected to a cluster."""
     named = address or os.environ.get("RAY_ADDRESS")
     if named is None and "ray" not in sys.modules:
         os.environ.setdefault(_LOOPBACK, "0")
@@ -253,12 +253,12 @@ def _connected(address: str | None, *, dashboard: bool) -> Any:
 
 
 _joined: set[str] = set()
-"""The addresses by which callers named the connected cluster; Ray knows the cluster by an address of its own."""
+"""Addresses that callers gave for the connected cluster; Ray itself knows the cluster by another address."""
 _QUIET = {"logging_level": "warning", "log_to_driver": False}
 
 
 def _join(ray: Any, address: str) -> None:
-    """Connect to a cluster. If no cluster answers, Ray itself would try for minutes."""
+    """Connect to a cluster, but only after checking that it answers, since Ray itself would try for minutes."""
     host, _, port = address.rpartition(":")
     if "://" not in address and port.isdecimal():
         socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
@@ -282,7 +282,7 @@ def _verifier_of(recipe: str) -> Verifier:
 
 
 def _prepare(recipe: str) -> tuple[str, _Failed | None]:
-    """The version of this package on this node, and the error that was raised while making the verifier, if any."""
+    """The version of this package on this node, and the error raised while making the verifier, if there was one."""
     try:
         _verifier_of(recipe)
     except Exception as error:  # noqa: BLE001 - sent to the caller, which raises it

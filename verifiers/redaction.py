@@ -1,4 +1,4 @@
-"""Secrets, such as the key of a server, and what records show instead of them.
+"""Secrets, such as the key of a server, and what records show in place of secrets.
 
 `secret` reads a secret from an environment variable, so that it is not on a command line; `redacted` gives settings without
 secrets.
@@ -18,11 +18,11 @@ _SECRET_NAME = re.compile(
     r"(^|_)(api_?key|access_?key|private_?key|secret|password|passwd|passphrase|pwd|auth|authorization|credentials?|bearer"
     r"|cookie|(api|auth|access|bearer|refresh|hf)_?token)(_|$)|^token$|_key$"
 )
-"""Names of settings that hold secrets. Not `eos_token`, `max_new_tokens` and the like, which concern tokens of text."""
+"""Matches names of settings that hold secrets, but not `eos_token`, `max_new_tokens` and the like, which concern text."""
 _URL_PASSWORD = re.compile(r"(?<=://)[^\s/@]*:[^\s/@]*(?=@)")
-"""Name and password in an address, as in `http://name:password@host`."""
+"""Matches the name and password in an address, as in `http://name:password@host`."""
 _URL_SECRET = re.compile(r"(?<=[?&])([\w.-]+)=([^\s&#]+)")
-"""A setting in an address, as in `https://host/path?api_key=...`."""
+"""Matches a parameter in an address, as in `https://host/path?api_key=...`."""
 _VARIABLE = re.compile(r"env:([A-Za-z_]\w*)")
 
 
@@ -66,7 +66,7 @@ def secret(value: Any) -> Any:
 
 
 def redacted(value: Any) -> Any:
-    """Give settings in the form that records may hold.
+    """Settings in the form in which records may hold them.
 
     The values of secret names and of environment variables are left out, as are passwords and secret parameters in addresses.
     """

@@ -1,4 +1,4 @@
-"""Naming verifiers: `make`, `register`, `factory`, `from_function`, and the one-liner `verify`.
+"""Verifiers by name: `make`, `register`, `factory`, `from_function`, and the one-liner `verify`.
 
 A name, however it is given (registered, `module:attribute`, an entry point, or the object itself), denotes one of these:
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 ENTRY_POINT_GROUP = "rlvr_envs.verifiers"
 
 VerifierSpec = str | type | Callable[..., object]
-"""A name, a class, a function marked with `factory`, or a verifier: see `make`."""
+"""What `make` builds a verifier from: a name, a class, a function marked with `factory`, or a verifier."""
 
 CallableT = TypeVar("CallableT", bound=Callable[..., object])
 _FACTORY = "__builds_a_verifier__"
@@ -107,7 +107,7 @@ def register(name: str) -> Callable[[CallableT], CallableT]:
 
 
 def registered_names() -> list[str]:
-    """Every name that `make` takes: built in, registered, and from the entry-point group `"rlvr_envs.verifiers"`."""
+    """Every name that `make` accepts: built in, registered, or in the entry-point group `"rlvr_envs.verifiers"`."""
     return sorted({*_BUILT_IN, *_registered, *(point.name for point in entry_points(group=ENTRY_POINT_GROUP))})
 
 
@@ -224,7 +224,7 @@ def _named_object(name: str) -> object:
 
 
 def _adapted(verifier: object, said: str, settled: Mapping[str, object] | None = None) -> Verifier:
-    """Return a verifier of this package unchanged; wrap any other, so that its convention is used and it returns verdicts."""
+    """Return a verifier of this package unchanged; wrap any other, so that it is called correctly and returns verdicts."""
     if not callable(verifier):
         raise VerifierContractError(
             f"{said} {verifier!r}, of type {type(verifier).__name__}, which cannot be called. A verifier is a function of a "
@@ -249,7 +249,7 @@ def _is_ours(verifier: object) -> bool:
 
 
 def preferring(verifier: Verifier, form: Form | None) -> Verifier:
-    """Make a verifier prefer answers in the form that a prompt asks for; a verifier that knows no forms is returned unchanged.
+    """Make a verifier prefer answers in the form that a prompt asks for; one that knows no forms is returned unchanged.
 
     Args:
         verifier: Any verifier; a verifier that knows forms has a method `preferring(form)`.

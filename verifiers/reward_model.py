@@ -44,11 +44,11 @@ class _Scorer(Protocol):
 
 
 class RewardModelVerifier:
-    """The one logit of a sequence classifier over prompt and completion, as a `SCORED` verdict.
+    """Scores prompt and completion with the one logit of a sequence classifier, as a `SCORED` verdict.
 
     With a `template`, the model scores the filled-in template. Otherwise it scores a chat, in which the completion follows the
     prompt as the assistant's message, or a text, in which the completion directly follows the prompt. In a chat, a plain-text
-    prompt becomes the user's message, so it is scored like the same prompt in a message. A text that begins with the
+    prompt becomes the user's message, which is scored like the same prompt in a message. A text that begins with the
     tokenizer's start token gets no second start token.
 
     A score does not depend on the batch, up to the rounding of the device's arithmetic (1e-5 in 32-bit floats): each text is
@@ -153,7 +153,7 @@ class RewardModelVerifier:
         ]
 
     def tokens(self, completion: str, problem: Problem) -> list[int]:
-        """The text that is scored, as the model's tokens.
+        """The text to be scored, as the model's tokens.
 
         Raises:
             InvalidArgumentError: If the prompt consists of messages, the format is `"auto"`, and there is no chat template.

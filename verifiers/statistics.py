@@ -24,24 +24,29 @@ Array = NDArray[np.float64]
 LEVEL = 0.95
 """Probability with which an interval should cover the true value."""
 FEW = 5
-"""With fewer correct or fewer incorrect problems than this, the interval of a share is approximate: in simulations, it covered
-the true value in 89 % of the cases for 164 problems with a mean of 0.01, and in 92 % for 40 problems with a mean of 0.05."""
+"""Minimum number of correct and of incorrect problems for an exact interval of a share. With fewer, the interval is
+approximate: in simulations, it covered the true value in 89 % of the cases for 164 problems with a mean of 0.01, and in 92 %
+for 40 problems with a mean of 0.05.
+"""
 FEW_PROBLEMS = 50
-"""With fewer problems than this, an interval by Student's distribution is approximate: scores are not normally distributed."""
+"""Minimum number of problems for an exact interval by Student's distribution. With fewer, the interval is approximate, since
+scores are not normally distributed.
+"""
 _FEWEST_UNITS = math.ceil(1 - math.log2(1 - LEVEL))
 """Minimum number of units, 6: with fewer, the smallest p-value of a sign-flip test, 2/2^n, is too large to show a
 difference."""
 _EXACT_SIGN_FLIPS = 16
-"""Up to this many nonzero differences, all assignments of signs are enumerated; beyond that, they are sampled."""
+"""Maximum number of nonzero differences for which all assignments of signs are enumerated; for more, signs are sampled."""
 _DRAWN_SIGN_FLIPS = 100_000
 _ROUNDING = 1e-12
-"""A sum below this share of the sizes of its summands is 0 up to rounding."""
+"""Share of the sizes of a sum's terms below which the sum counts as 0, since it may be only a rounding error."""
 _LOST_IN_ROUNDING = 1e-22
 """A probability so small that many such terms change no digit of a sum whose largest terms are about 1."""
 _BINARY_UNITS = (math.log(1 - LEVEL) / NormalDist().inv_cdf((1 + LEVEL) / 2)) ** 2
-"""Number of units that are 0 or 1 mixed into the variance of shares, 2.3. It makes the interval around n equal shares about as
-wide as the exact one, in which a different share has a probability of up to -log(0.05)/n (the "rule of three", Hanley &
-Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031)."""
+"""Number of units with value 0 or 1 that are mixed into the variance of shares, 2.3. With it, the interval around n equal
+shares is about as wide as the exact interval, in which a different share has a probability of up to -log(0.05)/n (the "rule of
+three", Hanley & Lippman-Hand 1983, doi:10.1001/jama.1983.03330370053031).
+"""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Interval:
     low: float
     high: float
     approximate: bool = False
-    """Whether there are too few problems, so that the probability is only roughly `LEVEL`; see `FEW`."""
+    """Whether there are so few problems that the probability is only roughly `LEVEL`; see `FEW`."""
 
 
 @dataclass(frozen=True)
@@ -164,7 +169,7 @@ def proportion_interval(successes: float, trials: int) -> Interval:
 
 
 def interquartile_mean(values: ArrayLike) -> Array:
-    """The mean f64[...] of the middle half of values f64[... n]; values at its ends are weighted by the part within it.
+    """The mean f64[...] of the middle half of values f64[... n]; a value at the edge counts by the part that is inside.
 
     A robust centre of a few training seeds (Agarwal et al. 2021, arXiv:2108.13264).
     """
@@ -193,7 +198,7 @@ def _values(values: ArrayLike) -> Array:
 
 
 def _mean_and_error(values: Array, clusters: Sequence[Hashable] | None) -> tuple[float, float, int]:
-    """Mean, its standard error, and the number of independent units; for clusters, the sandwich estimate times G/(G - 1).
+    """The mean, its standard error and the number of independent units; for clusters, the sandwich estimate times G/(G - 1).
 
     A standard error that is only a rounding error is set to 0.
     """
@@ -215,7 +220,7 @@ def _error_of_shares(mean: float, error: float, units: int) -> float:
 def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
     """The sums f64[g] of each cluster's values, in order of first appearance; without clusters, the values themselves.
 
-    If several values cancel, the sum's rounding error is set to 0: a variance computed from it would shrink an interval to a
+    If values cancel, the rounding error that is left is set to 0; a variance computed from it would shrink an interval to a
     point.
     """
     if clusters is None:
@@ -238,7 +243,7 @@ def _cluster_sums(values: Array, clusters: Sequence[Hashable] | None) -> Array:
 def rerun_error(samples: Sequence[Sequence[float]]) -> float | None:
     """Standard error of a mean score over re-runs that draw other samples of the same problems.
 
-    Intervals over problems contain this noise already. A problem with one sample is given the mean variance of the other
+    Intervals over problems already include this noise. A problem with one sample is given the mean variance of the other
     problems.
 
     Args:
@@ -331,7 +336,7 @@ def _won(free: Array, rivals: Sequence[Array], count: int, draws: int) -> float:
 def _drawn(k: int, samples: int, size: int) -> Array:
     """Probability f64[size + 1] of each number of hits if each of `size` samples is drawn with the probability k/samples.
 
-    Given that k samples are drawn in total, these are the probabilities of a draw without replacement; no number overflows.
+    If the total is k, these are the probabilities of a draw without replacement, and no number overflows.
     """
     weights = np.ones(size + 1)  # relative to the likeliest number; tails may underflow to 0, which changes no sum
     if k == samples:
@@ -399,7 +404,7 @@ def problems_needed(
         clusters: As for `share_interval`.
 
     Returns:
-        The number; None if the variance is unknown because there is only one unit or all differences are equal.
+        The number of problems; None if the variance is unknown because there is only one unit or all differences are equal.
 
     Raises:
         InvalidArgumentError: If the numbers of problems differ, there are none, or `difference` is not positive or exceeds the
@@ -424,7 +429,7 @@ def problems_needed(
 
 
 def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
-    """The differences b - a f64[n], rounding errors set to 0, and their largest possible size: 1 for shares, else infinite."""
+    """The differences b - a f64[n], with rounding errors set to 0, and their largest possible size: 1 for shares, else inf."""
     first, second = _values(a), _values(b)
     if len(first) != len(second):
         raise InvalidArgumentError(f"expected two scores of each problem, got {len(first)} and {len(second)}")
@@ -435,7 +440,7 @@ def _differences(a: ArrayLike, b: ArrayLike) -> tuple[Array, float]:
 
 
 def _detectable(mean: float, error: float, units: int, largest: float) -> float:
-    """The difference that is detected in 4 of 5 comparisons; infinite if unknown, or larger than possible."""
+    """The difference that would be detected in 4 of 5 comparisons; infinite if unknown or larger than possible."""
     if error == 0 or units < _FEWEST_UNITS:
         return math.inf
     if largest < math.inf:
@@ -445,7 +450,7 @@ def _detectable(mean: float, error: float, units: int, largest: float) -> float:
 
 
 def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:
-    """Two-sided p-value of the sum of differences f64[n] if each is equally probable with either sign (Fisher 1935).
+    """Two-sided p-value of the sum of differences f64[n], if each sign is equally probable (Fisher 1935).
 
     Exact for up to 16 nonzero differences. For more, signs are sampled, and the observed signs count as one of the samples, so
     that the test keeps its level.
@@ -469,7 +474,7 @@ def sign_flip_test(differences: ArrayLike, *, seed: int = 0) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """The p-values of several tests adjusted so that the chance of any false finding stays below the level (Holm 1979)."""
+    """Adjust the p-values of several tests so that the chance of any false finding stays below the level (Holm 1979)."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, index in enumerate(order):
@@ -516,7 +521,7 @@ def _within(angle: float, degrees: int) -> float:
 
 
 def _t_quantile_of_many(z: float, degrees: int) -> float:
-    """Fisher's expansion about the normal quantile z (Abramowitz & Stegun 26.7.5)."""
+    """The quantile of Student's distribution by Fisher's expansion about the normal quantile z (Abramowitz & Stegun 26.7.5)."""
     terms = (
         z,
         (z**3 + z) / 4,

@@ -1,4 +1,4 @@
-"""A deadline for any verifier."""
+"""A verifier that gives any other verifier a deadline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OnTimeout = Literal["verifier_error", "timeout"]
 
 
 class WithTimeout:
-    """A verifier in a separate process, which is killed when a verdict takes too long.
+    """Runs a verifier in a separate process, which is killed when a verdict takes too long.
 
     A thread can't be killed, and a regular expression or computer algebra blocks the interpreter until it is done, so a
     deadline for arbitrary code needs a process. The process is started when this verifier is made, and again after each kill. A
@@ -103,12 +103,12 @@ class WithTimeout:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """In the process of a verifier: answer requests until the requests end; the verifier's output is discarded."""
+    """Answer requests until the requests end; runs in the process of the verifier, whose output is discarded."""
     serve_verifier(requests, replies, lambda verifier, _, payload: _judged(verifier, payload))
 
 
 def _judged(verifier: Verifier, payload: str) -> str | list[str]:
-    """The pickled verdict, or the class and the message of the exception that the parent has to raise."""
+    """The pickled verdict, or the class and the message of the exception that the parent must raise."""
     try:
         completion, problem = decode(payload)
         (verdict,) = verify_batch(verifier, [completion], [problem])

@@ -55,7 +55,7 @@ class AssistantMessage(Message):
 
 
 class Completion(str):
-    """The policy's last turn in an episode of several turns, which also holds the earlier turns.
+    """The policy's last turn in an episode of several turns; it also holds the earlier turns.
 
     Args:
         text: The last turn.
@@ -66,7 +66,7 @@ class Completion(str):
     dialogue: tuple[Message, ...]
 
     def __new__(cls, text: str, dialogue: tuple[Message, ...]) -> Completion:
-        """Make the text."""
+        """Make a completion from its text and dialogue."""
         completion = super().__new__(cls, text)
         completion.dialogue = dialogue
         return completion
@@ -77,7 +77,7 @@ class Completion(str):
 
 
 def dialogue_of(completion: str) -> tuple[Message, ...]:
-    """Return all messages after the prompt, for a verifier that needs more than the last turn.
+    """All messages after the prompt, for a verifier that needs more than the last turn.
 
     Returns:
         The policy's turns as messages of the assistant, and the replies to them; a single message for an episode of one turn.
@@ -99,12 +99,12 @@ class Problem:
     """Anything else: source columns, level, choices, the gold solution."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the arguments, which takes a fraction of the time that frozen dataclasses take by default."""
+        """Pickle the arguments, which is several times faster than the default for frozen dataclasses."""
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
 
 def prompt_text(prompt: str | Sequence[Message], between: str = "\n\n") -> str:
-    """A prompt as one text, with blank lines or the given text between messages."""
+    """A prompt as one text; by default blank lines separate its messages."""
     return prompt if isinstance(prompt, str) else between.join(message.content for message in prompt)
 
 
@@ -126,7 +126,7 @@ class Outcome(enum.StrEnum):
     TIMEOUT = "timeout"
     """The completion's own work, such as its program, exceeded its limits (score 0)."""
     SCORED = "scored"
-    """The score is neither right nor wrong, as from learned scorers, partial credit and sums."""
+    """The score says more than right or wrong, as with learned scorers, partial credit and sums."""
     VERIFIER_ERROR = "verifier_error"
     """The verifier broke: score NaN, excluded from learning, counted in every report."""
 
@@ -156,7 +156,7 @@ class Verdict:
     contains it."""
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Pickle the arguments, as for a problem."""
+        """Pickle the arguments, as for `Problem`."""
         return _made, (type(self), {name: getattr(self, name) for name in self.__dataclass_fields__})
 
     def __post_init__(self) -> None:
@@ -198,7 +198,7 @@ class Verdict:
         """Build a verdict whose score follows from its outcome: 1 if correct, NaN if the verifier broke, else 0.
 
         Raises:
-            InvalidArgumentError: If the outcome is `SCORED`, whose score does not follow from it.
+            InvalidArgumentError: If the outcome is `SCORED`, which does not determine a score.
         """
         if outcome is Outcome.SCORED:
             raise InvalidArgumentError("a SCORED verdict needs its score: build it with Verdict(score, Outcome.SCORED)")
@@ -242,9 +242,9 @@ class AnswerVerifier(Verifier, Protocol):
     """A verifier that compares answers, so that it can tell which completions agree, as a majority vote requires.
 
     It may also have a method `answer_key(answer)`. Two keys are equal exactly if the answers are the same; the key None means
-    that the method can't tell. Many answers can then be sorted into classes without comparing all pairs.
+    that the method can't tell. With keys, many answers can be grouped without comparing all pairs.
     """
 
     def same_answer(self, first: str, second: str, problem: Problem) -> bool:
-        """Whether two answers, both as in `Verdict.answer`, are the same; the problem's reference does not matter."""
+        """Whether two answers, both as in `Verdict.answer`, are the same, regardless of the problem's reference."""
         ...

@@ -1,4 +1,4 @@
-"""A proxy's score for training, accompanied by the gold verifier's score."""
+"""A verifier that trains on a proxy's score and also records the gold verifier's score."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from verifiers.types import Problem, Verdict
 
 
 class WithGold(Composition):
-    """The verdict of a proxy, with the gold verifier's verdict in `detail["gold"]`, to show whether a run hacks the proxy.
+    """Gives a proxy's verdict, with the gold verifier's verdict in `detail["gold"]` to show whether a run hacks the proxy.
 
     A proxy stands in for the intended reward in training: a reward model, a score that favours length, a verifier with a bug.
     The score, the outcome and the token scores come from the proxy alone. Training runs log the mean of the gold scores

@@ -96,7 +96,7 @@ def export(
 
 
 def _metrics(env: str, name: str, arguments: Mapping[str, object]) -> str:
-    """The source of `metrics.py`, which judges with the problems' verifier. This may differ from the environment's verifier."""
+    """The source of `metrics.py`, which judges with the verifier of the problems, not with the environment's verifier."""
     written = as_python(f"the verifier {name!r}", arguments)
     return _METRICS.format(env=rlvr_envs.environment_id(env), name=repr(name), arguments=written)
 

@@ -123,7 +123,7 @@ def _problems(prompts: Sequence[Any], columns: Mapping[str, Any], reference: str
 
 
 def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
-    """Make reward functions agree.
+    """Make reward functions return None for the same completions.
 
     If one returns None for a completion, all return None, so that TRL leaves the completion out. Each function is called once
     for a batch, when TRL calls any of the returned functions first. Completions are passed as texts, so that a penalty on
@@ -150,7 +150,7 @@ def all_or_none(*functions: RewardFunction) -> list[RewardFunction]:
 
 
 def _on_texts(function: RewardFunction) -> Callable[[Any, dict[str, Any]], list[float | None]]:
-    """Make a reward function get the texts of chat messages, or the messages themselves if the function fails on texts."""
+    """Wrap a reward function, so that it gets the texts of chat messages, or the messages if it fails on texts."""
 
     def reward(completions: Any, columns: dict[str, Any]) -> list[float | None]:
         try:

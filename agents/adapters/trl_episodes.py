@@ -121,9 +121,11 @@ def _ended(played: Played, completion: Any) -> float | None:
 _SAY = {
     "function": {
         "name": "say",
-        "description": "Say something to the other side, such as a move. Nothing else reaches it.",
+        "description": "Say something to the environment, such as a move. It sees nothing else that you write.",
         "parameters": {
-            "properties": {"text": {"type": "string", "description": "What is said, as the task asks for it."}},
+            "properties": {
+                "text": {"type": "string", "description": "The text to say, in the form that the task asks for."}
+            },
             "required": ["text"],
         },
     }
@@ -168,7 +170,7 @@ def _method(tool: Mapping[str, Any], *, says: bool = False) -> Callable[..., str
     about = schema.get("properties", {}).items()
     lines = [f"    {parameter}: {described.get('description', 'see above')}" for parameter, described in about]
     arguments = ["", "Args:", *lines] if lines else []
-    call.__doc__ = "\n".join([tool["function"]["description"], *arguments, "", "Returns:", "    What it answers."])
+    call.__doc__ = "\n".join([tool["function"]["description"], *arguments, "", "Returns:", "    The answer."])
     call.__name__ = call.__qualname__ = name
     return call
 

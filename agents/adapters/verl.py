@@ -191,7 +191,7 @@ def result_of(verdict: Verdict) -> dict[str, Any]:
 
 @functools.cache
 def _made(name: str, arguments: str) -> Verifier:
-    """The verifier. A verifier may hold processes, so it is cached and each worker makes only one."""
+    """Make the verifier; it is cached, so that each worker makes only one, since a verifier may hold processes."""
     return verifiers.make(name, **json.loads(arguments))
 
 

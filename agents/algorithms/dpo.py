@@ -160,7 +160,7 @@ class DPO(Agent):
         return dataclasses.replace(batch, old_logprobs=current)
 
     def advantages(self, batch: Batch) -> Tensor:
-        """Minus the slope of the loss in each completion's log-probability, scaled for a mean over rows instead of pairs."""
+        """The negative derivative of the loss by each completion's log-probability, scaled for a mean over rows, not pairs."""
         return self._slopes(batch, batch.old)[0]
 
     def _slopes(self, batch: Batch, logprobs: Tensor) -> tuple[Tensor, dict[str, float]]:

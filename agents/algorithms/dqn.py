@@ -257,7 +257,7 @@ _REPLAY = 2**60
 def action_values(policy: TrainablePolicy, batch: Batch) -> tuple[Tensor, Tensor]:
     """The values f32[b v] of all actions in the states before and after a token.
 
-    In each row, it is the only token in the loss mask.
+    The token is the only one of its row in the loss mask.
     """
     head = policy.model["head"] if isinstance(policy, policies.TorchPolicy) else policy.model.get_output_embeddings()
     states = learn.contexts.read_states(policy, batch)

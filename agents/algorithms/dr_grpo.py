@@ -28,7 +28,7 @@ class DrGRPOConfig(GRPOConfig):
 
 
 class DrGRPO(GRPO):
-    """GRPO without its two biased divisions."""
+    """GRPO without the two divisions that bias its gradient."""
 
     name = "dr-grpo"
     config: DrGRPOConfig

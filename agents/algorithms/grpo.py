@@ -50,5 +50,5 @@ class GRPO(ClippedGroupAgent):
     config: GRPOConfig
 
     def advantages(self, batch: Batch) -> Tensor:
-        """The z-score within the group of the completion's score, or of the rewards from the turn onwards."""
+        """The completion's score, or the rewards from the token's turn onwards, as a z-score within the group."""
         return credited(batch, self.config.credit, relative_to(self.config.scale))

@@ -139,7 +139,7 @@ class NPG(Agent):
         return lambda vector: learn.fisher_vector_product(self.policy, batch, vector, size) + damping * vector
 
     def _move(self, batch: Batch, advantages: Tensor, old: Tensor, full: Tensor, before: float) -> dict[str, float]:
-        """Take the full step from the weights `old`; there, the surrogate has the value `before`."""
+        """Take the full step from the weights `old`, at which the surrogate has the value `before`."""
         learn.set_flat_parameters(self.policy, old - full)
         divergence = learn.mean_kl(self.policy, batch, old, self.config.learner.micro_batch_size)
         return {"kl_step": divergence, "skipped": 0.0}

@@ -254,7 +254,7 @@ def _under(problem: Problem, contract: str) -> Problem | None:
 
 @dataclass(frozen=True)
 class _Ready:
-    """Tests as deferred tests: a verifier that can't read them refuses this problem, not the whole batch."""
+    """Tests as deferred tests, so that a verifier that can't read them refuses one problem instead of the whole batch."""
 
     tests: Tests
 

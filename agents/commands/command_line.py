@@ -53,15 +53,15 @@ HELP = ("-h", "--help")
 
 
 class RefusedError(Exception):
-    """The command line is invalid; the message explains why."""
+    """The command line is invalid; the message says why."""
 
 
 class FailedError(Exception):
-    """The command failed; the message explains why."""
+    """The command failed; the message says why."""
 
 
 REFUSING = (InvalidArgumentError, MissingDataError, UnknownNameError, VerifierContractError)
-"""Errors that mean that the command line is invalid."""
+"""Errors that show that the command line is invalid."""
 
 
 @contextlib.contextmanager
@@ -259,7 +259,7 @@ def _without_commas(options: type[Any], arguments: Sequence[str]) -> list[str]:
 
 
 def _context(error: BaseException) -> Iterator[BaseException]:
-    """The chain of errors in whose handlers an error was raised."""
+    """The errors that were being handled when an error was raised, one after another."""
     while (error := error.__context__) is not None:  # type: ignore[assignment]  # None ends the loop
         yield error
 

@@ -48,7 +48,7 @@ Device = Annotated[
         "variable RLVR_DEVICE, or else the first available one of cuda, xpu and mps."
     ),
 ]
-"""The option --device."""
+"""The type of the option --device."""
 
 
 def on_device(run: Callable[Concatenate[Any, P], int]) -> Callable[Concatenate[Any, P], int]:

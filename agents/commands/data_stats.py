@@ -86,7 +86,7 @@ class DataStats:
 
 
 def _measure(task: rlvr_envs.TaskSpec, tokenizer: str | None) -> tuple[Callable[[Problem], int], str]:
-    """A function that returns the length of a problem in the environment's prompt, and the unit of this length."""
+    """Return a function that gives the length of a problem in the environment's prompt, and the unit of this length."""
     prompt = rlvr_envs.get_prompt(task.prompt)
     if tokenizer is None:
         return lambda problem: len(prompt.render(problem)), "characters"
@@ -150,7 +150,7 @@ def _print_line(console: Console, label: str, text: str) -> None:
 
 
 class DataCommands(dict[str, str]):
-    """The commands below `rlvr data`, with their summaries."""
+    """The subcommands of `rlvr data`, with their summaries."""
 
     def load(self, name: str, *arguments: str) -> type[DataStats]:
         """Return the dataclass of a command's options, whatever its arguments."""

@@ -33,7 +33,7 @@ token-mean divides by the batch's tokens and sequence-mean-token-sum-norm by a c
 sequence-mean-token-mean divides by each length, which also changes its direction; --aggregation sets one for all agents
 means are compared with the gradient of the expected return; that of pass@2 with the gradient of the expected best of two, and
 that of "log p" with the gradient of the log-likelihood of a success, truncated to group_size - 1 terms; estimators that divide
-by a mean or a standard deviation optimise another objective than the return, and their bias shows how different it is
+by a mean or a standard deviation optimise a different objective from the return; their bias shows how different it is
 "bias" is the distance of the mean from the gradient, relative to the gradient's norm; "direction" is the mean's part across the
 gradient, relative to its part along it, whose size is "scale"; "below" is the largest bias that batches without a sign of one
 leave possible: more batches leave less; z is the largest deviation in standard errors
@@ -123,7 +123,7 @@ def small_policy(vocab_size: int, seed: int = 0) -> policies.CausalLMPolicy:
 
 
 def small_lab(score: Callable[[str, Problem], float] = graded) -> GradientLab:
-    """The 15 completions of `small_env` under `small_policy`."""
+    """A lab of the 15 completions of `small_env` under `small_policy`."""
     env = small_env(score)
     return GradientLab(small_policy(env.streams.vocab_size), env, horizon=HORIZON)
 

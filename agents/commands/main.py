@@ -50,7 +50,7 @@ from verifiers import (
 )
 
 CANNOT, REFUSED, BUG, INTERRUPTED, TERMINATED = 1, 2, 70, 130, 143
-"""Exit codes."""
+"""Exit codes; the module's docstring explains them."""
 TRACEBACK_VARIABLE = "RLVR_TRACEBACK"
 _PROCESSES = "agents.distributed.processes"
 """The module of runs with several processes, which is loaded only in such a run."""

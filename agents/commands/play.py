@@ -174,7 +174,7 @@ class Play:
             env.close()
 
     def _chooser(self, saved: SavedAgent, env: gymnasium.Env[Any, Any]) -> Chooser:
-        """A function that chooses actions with a table or a perceptron."""
+        """Make a function that chooses actions with a table or a perceptron."""
         if saved.is_table:
             check_table_temperature(self.temperature)
             agent, rng, greedy = saved.load_table(env), np.random.default_rng(self.seed), self.temperature == 0

@@ -69,6 +69,6 @@ def make_verifier(
 
 
 def permit_together(verifier: Verifier | None) -> None:
-    """Let a verifier run tests in one process with the program; only for verdicts from which no policy learns."""
+    """Let a verifier run tests in one process with the program; use this only for verdicts that no policy learns from."""
     if isinstance(verifier, unit_tests.UnitTestVerifier):
         verifier.allow_together = True

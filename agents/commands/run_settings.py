@@ -81,7 +81,7 @@ def run_folder(options: RunOptions, agent: str, environment: str) -> Path:
 
 
 def _chosen(config: Any, recorded: Any) -> Any:
-    """Settings with the recorded value in place of None, since a model that is not loaded yet may choose the value."""
+    """Settings in which the recorded value replaces None, since a model that is not loaded yet may determine that value."""
     if isinstance(config, Mapping) and isinstance(recorded, Mapping):
         return {name: _chosen(value, recorded.get(name)) for name, value in config.items()}
     return recorded if config is None else config

@@ -90,7 +90,7 @@ def trained_arguments(model: str, environment: str) -> list[str] | None:
         environment: Id of the environment.
 
     Returns:
-        None if the model does not belong to a run in this environment.
+        The arguments; None if the model does not belong to a run in this environment.
     """
     folder = Path(model).resolve()
     for run in (folder, *folder.parents[:3]):

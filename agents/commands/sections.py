@@ -1,4 +1,4 @@
-"""Prints a recorded completion as titled sections of text that is safe to print."""
+"""Prints a recorded completion as titled sections, in text that is safe to print."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def print_section(console: Console, title: str, content: Text | str) -> None:
 
 
 def messages_text(prompt: Any) -> str:
-    """A recorded prompt or dialogue as text, with the thoughts and calls of each message; a text stays as it is."""
+    """A recorded prompt or dialogue as text, with the thoughts and calls of each message; a text is returned unchanged."""
     if not isinstance(prompt, list):
         return as_text(prompt)
     lines = []

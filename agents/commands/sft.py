@@ -29,7 +29,7 @@ from verifiers import CheckpointError, InvalidArgumentError
 from verifiers.devices import check_device_name
 
 _NAME = "sft"
-"""The name that the checkpoint of an interrupted training has in place of an agent's name."""
+"""The name of this command in the checkpoint of an interrupted training, where other checkpoints name an agent."""
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,7 @@ def _facts(row: RecordLine) -> str:
 def _rendered(run: RecordedRun, row: RecordLine) -> str | None:
     """The whole text of the prompt; None if the record does not show it.
 
-    The record has the whole text only for the first problem; this problem's own prompt replaces the first problem's in it.
+    The record has the whole text only for the first problem. In this text, the problem's prompt replaces the first problem's.
     """
     example, asked = run.settings.get("example_prompt"), row.get("prompt")
     first = next((other.get("prompt") for other in run.rows if other["problem"] == 0), None)

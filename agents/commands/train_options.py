@@ -162,7 +162,9 @@ class TrainOptions:
     """How weights, gradients and the optimiser's state are divided among processes, with --nproc or torchrun: none (each
     process holds all of them), or fsdp, for models that do not fit on one GPU."""
     offload: bool = False
-    """Keep the parts that --shard fsdp makes in CPU memory between passes, and make optimiser steps on the CPU."""
+    """Keep the part of the model that --shard fsdp leaves to each process in CPU memory between passes, and make optimiser
+    steps on the CPU.
+    """
     rank_timeout: Annotated[float, AtLeast(1, infinite=True)] = 1800.0
     """Seconds to wait for a process before it counts as hung; it must be longer than writing a checkpoint takes."""
 

@@ -226,7 +226,7 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
 
 
 def _report_problems(run: Run, agent: Agent, env: Any, console: Console) -> None:
-    """List the problems without a recent success: their references may be wrong, or the problems are too hard."""
+    """List the problems without a recent success, which may have wrong references or be too hard."""
     world, unsolved = env.unwrapped, agent.progress.problems.never_solved
     if not unsolved or not isinstance(world, rlvr_envs.TokenVectorEnv):
         return

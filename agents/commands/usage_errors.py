@@ -59,7 +59,7 @@ def usage_error(command: type, arguments: Sequence[str], said: str) -> str:
 
 
 def _expected(command: type, option: str) -> str:
-    """Describe the values that an option takes, from the type of its field."""
+    """Describe the values that an option accepts, from the type of its field."""
     hint = str(get_type_hints(command).get(option[2:].replace("-", "_"), ""))
     return "numbers, such as 0.05" if "float" in hint else "whole numbers" if "int" in hint else "other values"
 
@@ -131,7 +131,7 @@ def _unknown(names: Sequence[str], known: Sequence[str]) -> str:
 
 
 def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    """The option that was probably meant, if any: the option that has this name in other commands, or the nearest name."""
+    """The option that was probably meant, if any: one that has this name in other commands, or one with a similar name."""
     elsewhere = _SAME_AS.get(name, "")
     return [elsewhere] if elsewhere in known else difflib.get_close_matches(name, known, n=1)
 

@@ -17,7 +17,7 @@ class Advance(Protocol):
     """Moves a progress bar."""
 
     def __call__(self, done: float, text: str = "") -> None:
-        """Show the total progress so far, and a short text."""
+        """Show the progress so far, in total, and a short text."""
 
 
 @contextmanager

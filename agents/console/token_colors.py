@@ -25,13 +25,13 @@ def colored_tokens(texts: Sequence[str], shares: Sequence[float]) -> Text:
 
 
 def advantage_shares(advantages: Sequence[float]) -> list[float]:
-    """Each advantage as a share of the largest magnitude."""
+    """The advantages as shares of the largest absolute advantage."""
     largest = max((abs(advantage) for advantage in advantages if math.isfinite(advantage)), default=0.0)
     return [advantage / largest if largest and math.isfinite(advantage) else math.nan for advantage in advantages]
 
 
 def log_probability_shares(log_probabilities: Sequence[float]) -> list[float]:
-    """For each token, minus the probability that another token would have been sampled."""
+    """For each token, the negative probability that another token would have been sampled."""
     return [math.exp(min(value, 0.0)) - 1 for value in log_probabilities]
 
 

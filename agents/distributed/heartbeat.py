@@ -51,7 +51,7 @@ _STOP_S = 30.0
 
 
 class Heartbeat:
-    """Sends beats for this rank until `stop`, and listens to other ranks.
+    """Sends beats for this rank until `stop`, and watches the beats of other ranks.
 
     Args:
         connect: Opens a connection to the store that no other thread uses.
@@ -119,7 +119,7 @@ class Heartbeat:
             store.set(_answer_key(self._rank), own_whereabouts())
 
     def _tell(self, store: Store) -> None:
-        """Once in a run, write the positions of ranks for which other ranks have waited unusually long."""
+        """Write, once in a run, the code positions of ranks for which other ranks have waited unusually long."""
         if self._told or not any(due < time.monotonic() for due in list(self._waits.values())):
             return
         if late := whereabouts(store, list(self._heard)):
@@ -140,7 +140,7 @@ class Heartbeat:
 
 
 def whereabouts(store: Store, ranks: Sequence[int]) -> str:
-    """The lines of code that other ranks are at. Ranks that don't answer, or are themselves waiting, are left out."""
+    """The lines of code at which other ranks are; ranks that don't answer, or that are waiting themselves, are left out."""
     answers = {rank: _answer_key(rank) for rank in ranks}
     for rank, key in answers.items():
         store.set(

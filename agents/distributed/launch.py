@@ -1,4 +1,4 @@
-"""Start a command in several processes on this machine, with the launcher of torchrun."""
+"""Starts a command in several processes on this machine, with the launcher of torchrun."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def launch(arguments: Sequence[str], *, processes: int, max_restarts: int) -> in
 
 
 def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
-    """The exit code of the first rank that failed by itself. This rank has reported the reason.
+    """The exit code of the first rank that failed by itself; this rank has reported the reason.
 
     The launcher kills a process that has stopped, after another process has reported it.
     """
@@ -70,7 +70,7 @@ def exit_code_of(failures: Mapping[int, ProcessFailure]) -> int:
 
 
 def _silence_launcher() -> None:
-    """Suppress the launcher's own report of a failure. The report of the failed process says more."""
+    """Suppress the launcher's own report of a failure, since the report of the failed process says more."""
     for name in list(logging.root.manager.loggerDict):
         if name.startswith(_LOGGERS):
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)

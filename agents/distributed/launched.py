@@ -1,4 +1,4 @@
-"""Find out whether this process was started as one of several. This module imports no other module of the package."""
+"""Tells whether this process was started as one of several; this module imports no other module of the package."""
 
 from __future__ import annotations
 

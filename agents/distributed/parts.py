@@ -1,4 +1,4 @@
-"""Tensors that are divided among ranks: put the parts together for a checkpoint, and divide whole tensors again.
+"""Tensors that are divided among ranks: joins the parts for a checkpoint, and divides whole tensors again.
 
 A part has consecutive rows, as with `torch.chunk`: `ceil(rows / ranks)` rows, or fewer if not enough rows are left.
 """
@@ -54,7 +54,7 @@ def divided_like(tensor: Tensor, other: Tensor) -> Tensor:
 
 
 def take_part(tensor: Tensor, values: Tensor) -> None:
-    """Copy whole values into a tensor. If this rank holds only a part of the tensor, copy this part."""
+    """Copy whole values into a tensor, or the matching part if this rank holds only a part of the tensor."""
     with torch.no_grad():
         if not is_sharded(tensor):
             tensor.copy_(values)

@@ -42,13 +42,13 @@ _REPORT_TIMEOUT_S = 50.0
 _PATIENCE = 0.1
 """Share of the time limit after which the position of a late rank is printed."""
 _LATER_S = 5.0
-"""Additional seconds that the other ranks wait for rank 0, compared with the time that rank 0 waits for other ranks."""
+"""Seconds that the other ranks wait for rank 0 beyond the time that rank 0 waits for other ranks."""
 _FAREWELL_S = 3.0
 """Maximum number of seconds that rank 0 waits until the other ranks know how it ended."""
 _COLLECTIVES = {"cuda": "nccl", "xpu": "xccl"}
 """The library for exchanges of tensors between GPUs, by the type of device."""
 _END, _FAILED = "end", "failed"
-"""The key in the store that tells how rank 0 ended, and the key's value after a failure."""
+"""The key in the store that says how rank 0 ended, and the value of the key after a failure."""
 
 
 class ProcessRanks(Ranks):
@@ -148,7 +148,7 @@ class ProcessRanks(Ranks):
         return "It does not say where it is"
 
     def _posted(self) -> Exception | None:
-        """The first error that another rank posted, if any. A rank that fails posts its error before it disconnects."""
+        """The first error that another rank has posted, if any; a failing rank posts its error before it disconnects."""
         with contextlib.suppress(RuntimeError):
             for rank in range(self.size):
                 if rank != self.rank and self._store.check([_error_key(rank)]):
@@ -202,7 +202,7 @@ class ProcessRanks(Ranks):
         os._exit(EXIT_CODE)
 
     def report_on_main(self, error: str) -> bool:
-        """Post the error that ends this rank, and disconnect. Return True if rank 0 reports an error in this rank's place."""
+        """Post the error that ends this rank, and disconnect; return whether rank 0 reports an error in place of this rank."""
         with contextlib.suppress(RuntimeError):
             self._store.set(_error_key(self.rank), f"rank {self.rank} on {socket.gethostname()}: {error}")
         self._hang_up()
@@ -223,7 +223,7 @@ class ProcessRanks(Ranks):
             dist.destroy_process_group()
 
     def end(self, *, failed: bool) -> None:
-        """End this rank. Rank 0 posts how it ended; after a failure, it waits until the other ranks know."""
+        """End this rank; rank 0 posts how it ended and, after a failure, waits until the other ranks know."""
         self._heartbeat.stop()
         with contextlib.suppress(RuntimeError):
             self._store.set(left_key(self.rank), "")
@@ -269,7 +269,7 @@ def join(device: str | None = None) -> Ranks:
 
 
 def reported_here(message: str | None) -> str | None:
-    """The error to print before this process ends. None if rank 0 prints this rank's error, or a more useful error."""
+    """The error to print before this process ends; None if rank 0 prints this error or a more useful one."""
     ranks = active_ranks()
     if not isinstance(ranks, ProcessRanks) or ranks.is_main:
         return message
@@ -300,7 +300,7 @@ def _backends(rank: int, device: str | None) -> str:
 
 
 def _attempt() -> str:
-    """The prefix of all keys in the store for this start of the processes, so that keys of an earlier start are never found.
+    """The prefix of all keys in the store for this start of the processes, so that keys of earlier starts are never found.
 
     Each node counts restarts separately, so each start on several nodes needs a new store.
     """

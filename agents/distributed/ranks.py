@@ -153,7 +153,7 @@ class Ranks(abc.ABC):
 
 
 class SingleProcess(Ranks):
-    """The only process. Every exchange returns its argument."""
+    """The only process of a run; every exchange returns its argument."""
 
     def gather(self, value: T) -> list[T]:
         """See `Ranks.gather`."""
@@ -197,7 +197,7 @@ def using(ranks: Ranks) -> Iterator[None]:
 
 
 def _portable(failure: BaseException) -> BaseException:
-    """Make an exception picklable. Exceptions of this project and interrupts are; any other is sent as its type and text."""
+    """Make an exception picklable; an exception that is neither this project's nor an interrupt becomes its type and text."""
     if isinstance(failure, RLVRError | KeyboardInterrupt):
         return failure
     return RankError(f"{type(failure).__name__}: {failure}")

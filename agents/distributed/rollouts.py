@@ -1,4 +1,4 @@
-"""Episodes of many ranks. Each rank plays its own groups, and every rank gets all trajectories."""
+"""Plays episodes on many ranks: each rank plays its own groups, and every rank gets all trajectories."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _gather_rows(ranks: Ranks, own: list[Any]) -> list[list[Any]]:
 
 
 def owners_of(episodes: Sequence[Episode | PartialEpisode], size: int) -> list[int]:
-    """The rank that plays each episode. Ranks take groups in turn."""
+    """The rank that plays each episode, if ranks take groups in turn."""
     numbers: dict[int, int] = {}
     return [numbers.setdefault(episode.group, len(numbers)) % size for episode in episodes]
 
@@ -77,11 +77,11 @@ class Row:
     length: int
     """Number of tokens l."""
     changes: NDArray[np.int64]
-    """Positions at which the policy mask changes; before the first position it counts as False."""
+    """Positions at which the policy mask changes; it is False before the first of them."""
     rewarded: NDArray[np.int64]
     """Positions of rewards that are not 0."""
     rewards: NDArray[np.float64]
-    """The rewards at these positions."""
+    """The rewards at the positions in `rewarded`."""
 
 
 def row_of(trajectory: Trajectory) -> Row:
@@ -100,7 +100,7 @@ def row_of(trajectory: Trajectory) -> Row:
 
 
 def trajectory_of(row: Row) -> TrajectoryElsewhere:
-    """The episode of a row, with -1 for its tokens and NaN for their log-probabilities."""
+    """The episode of a row, with -1 in place of its tokens and NaN in place of their log-probabilities."""
     turns = np.zeros(row.length, dtype=np.int64)
     turns[row.changes] = 1
     rewards = np.zeros(row.length)

@@ -56,7 +56,7 @@ def is_sharded(tensor: Tensor) -> bool:
 
 
 def _hash(weight: Tensor) -> str:
-    """The exclusive or of a weight's bits. Computing it takes as long as copying the weight."""
+    """The exclusive or of a weight's bits, which takes no longer to compute than a copy."""
     return f"{int(torch.hash_tensor(weight.detach()).view(torch.int64)):x}"
 
 

@@ -1,4 +1,4 @@
-"""The demonstration: GRPO teaches a tiny transformer to add. The start is an early supervised checkpoint.
+"""The demonstration: GRPO teaches a tiny transformer to add, beginning with an early supervised checkpoint.
 
 Nothing is downloaded. As a control, supervised learning continues from the same checkpoint for the same number of seconds.
 """

@@ -1,4 +1,4 @@
-"""Run reinforcement learning from human feedback, and compare it with verifiable rewards on the same problems.
+"""Runs reinforcement learning from human feedback, and compares it with verifiable rewards on the same problems.
 
 The pipeline has the steps of Ouyang et al. 2022 (arXiv:2203.02155): a supervised warm start; pairs of a preferred and a
 rejected completion; a reward model fitted to the pairs; and PPO on the reward model's score with a KL penalty. Four models take
@@ -80,7 +80,7 @@ class RLHFConfig:
         self.ppo()  # raises if PPO's settings are out of range
 
     def ppo(self, *, penalised: bool = True) -> PPOConfig:
-        """The settings of PPO. Without `penalised`, the divergence is only measured, and there is no KL penalty."""
+        """The settings of PPO; without `penalised`, there is no KL penalty, and the divergence is only measured."""
         return PPOConfig(
             problems_per_step=self.completions,
             minibatches=4 if self.completions % 4 == 0 else 1,
@@ -225,10 +225,7 @@ def fit_reward_model(pairs: Path, start: Path, folder: Path, config: RLHFConfig,
 
 
 def reward_of(folders: Sequence[Path]) -> VerifierChoice:
-    """The verifier that gives the score of a reward model, or the minimum of several scores (Coste et al.
-
-    2024, arXiv:2310.02743).
-    """
+    """The verifier that gives a reward model's score or, for several, the minimum (Coste et al. 2024, arXiv:2310.02743)."""
     single: list[VerifierChoice] = [("reward_model", {"model": str(one), "batch_size": 256}) for one in folders]
     if len(single) == 1:
         return single[0]

@@ -68,7 +68,7 @@ class SupervisedConfig:
 
 
 def demonstration(streams: rlvr_envs.TokenStreams, index: int) -> Trajectory:
-    """Make the episode of a problem's gold completion, with a stop token if the environment has not ended the episode.
+    """Make the episode of a problem's gold completion, with a stop token if the environment did not end the episode.
 
     If the data set has a method `gold_turns`, the episode consists of the turns that this method returns for the problem, and
     is played in the first stream. Each turn must be a text that depends only on the prompt and the answers to earlier turns.

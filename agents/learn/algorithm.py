@@ -109,7 +109,7 @@ class Algorithm(abc.ABC):
         """Raise if an episode can't be trained on; called as soon as each episode ends."""
 
     def check_batch(self, trajectories: Sequence[Trajectory]) -> None:
-        """Raise if episodes can't be trained on together.
+        """Check that episodes can be trained on together.
 
         Raises:
             InvalidArgumentError: If an episode can't be trained on, if groups that are compared have one member or different
@@ -137,7 +137,7 @@ class Algorithm(abc.ABC):
         )
 
     def after_update(self, batch: Batch) -> None:  # noqa: B027 - most agents keep nothing
-        """Called with each batch after its update, to update an agent's own state, such as a moving average."""
+        """Update the agent's own state, such as a moving average; called with each batch after its update."""
 
     def own_state(self) -> dict[str, Any]:
         """Return the state that only this kind of agent has, as tensors and plain data."""

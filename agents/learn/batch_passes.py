@@ -47,7 +47,7 @@ def micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> Iterat
 
 
 def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
-    """The rows bool[b] in `keep` for which this rank has tokens on the loss mask."""
+    """The rows bool[b] of `keep` in which this rank has tokens on the loss mask."""
     wanted = batch.mask_here.any(dim=1).cpu()
     return wanted if keep is None else wanted & keep.cpu()
 
@@ -55,7 +55,7 @@ def _wanted(batch: Batch, keep: Tensor | None) -> Tensor:
 def own_micro_batches(batch: Batch, size: int, keep: Tensor | None = None) -> list[Tensor]:
     """The `micro_batches` that this rank passes through a model.
 
-    All ranks together pass each micro-batch once; a rank that has only its own rows passes these rows.
+    All ranks together pass each micro-batch through the model once; a rank that has only its own rows passes these.
 
     With several ranks micro-batches may be smaller than `size`, so that every rank has about as many rows.
     """
@@ -96,7 +96,7 @@ class Reader:
 def logprobs_reader(
     policy: TrainablePolicy, switched_on: Callable[[], AbstractContextManager[Any]] = nullcontext
 ) -> Reader:
-    """A reader of log-probabilities under a policy; it reads within `switched_on`, in which the policy has its weights."""
+    """A reader of log-probabilities under a policy; it reads within `switched_on`, where the policy has the right weights."""
 
     def read(micro_batch: Batch) -> Tensor:
         with switched_on():

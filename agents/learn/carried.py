@@ -47,7 +47,7 @@ class CarriedGroup:
     begun: int
     """Number of the round of the step that began the group."""
     members: tuple[Unfinished | Trajectory, ...]
-    """The group's episodes, each of which is not begun, interrupted, or done."""
+    """The group's episodes: not yet begun, interrupted, or done."""
 
     @property
     def unfinished(self) -> list[Unfinished]:
@@ -107,7 +107,7 @@ def collect_carried(
 def begin_groups(
     episodes: Callable[[int], Sequence[Episode]], step: int, per_step: int, carried_groups: int, under_way: int
 ) -> list[CarriedGroup]:
-    """The groups that a step begins: as many as its batch has, and in the first step `carried_groups` more."""
+    """The groups that a step begins: as many as its batch needs, and in the first step `carried_groups` more."""
     groups, rounds = list[CarriedGroup](), dict[int, list[list[Episode]]]()
     for number in range(step * per_step + under_way, (step + 1) * per_step + carried_groups):
         round_, index = divmod(number, per_step)
@@ -166,7 +166,7 @@ def _play_on(groups: Sequence[CarriedGroup], play_on: PlayOn) -> list[CarriedGro
 
 
 def carried_metrics(groups: Sequence[CarriedGroup], step: int, version: int) -> dict[str, float]:
-    """Metrics of how much of a batch was sampled with older weights than the newest.
+    """Metrics that show how much of a batch was sampled with weights older than the newest.
 
     Returns:
         `sampling/carried_share`, the share of the policy's tokens with an earlier version; and `sampling/carried_steps`, the
@@ -186,7 +186,7 @@ def num_policy_tokens(episodes: Sequence[Unfinished | Trajectory]) -> int:
 
 
 def carried_state(groups: Sequence[CarriedGroup]) -> list[dict[str, Any]]:
-    """Groups as tensors and plain data, without states of the environment: playing the tokens again restores these."""
+    """Groups as tensors and plain data, without states of the environment, which are restored by playing the tokens again."""
     return [{"begun": group.begun, "members": list(map(_member_state, group.members))} for group in groups]
 
 

@@ -160,7 +160,7 @@ def _check_adapted(folder: Path, saved: Mapping[str, Any], wanted: Mapping[str, 
 
 
 def _check_model_type(folder: Path, model: Any) -> None:
-    """Check the model type, since `transformers` loads weights of another class if names agree, and initialises the rest."""
+    """Check the model type; `transformers` loads weights of another class if names agree, and initialises the rest."""
     if not is_pretrained(model) or not (folder / _MODEL / "config.json").is_file():
         return  # an adapter has no such file; a checksum of the base's weights is checked
     model_type = json.loads((folder / _MODEL / "config.json").read_text(encoding="utf-8"))["model_type"]

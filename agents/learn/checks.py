@@ -15,7 +15,7 @@ from verifiers import InvalidArgumentError
 
 
 def correction_of(config: AgentConfig, policy: TrainablePolicy, sampler: Sampler) -> Correction:
-    """The config's importance correction; by default, samples of another sampler or of older weights are weighted."""
+    """The config's importance correction; by default, samples are weighted if another sampler or older weights made them."""
     if config.importance_correction is not None:
         return config.importance_correction
     on_policy = sampler is policy and config.older_weights is None
@@ -31,7 +31,7 @@ def check_use(algorithm: Algorithm, policy: TrainablePolicy, sampler: Sampler, r
         raise InvalidArgumentError(f"{cls.__name__} expects a {wanted.__name__}, got {type(config).__name__}")
     if sampler.learner is not policy:
         raise InvalidArgumentError(
-            "the sampler uses the weights of another policy than the one that learns: build it from the agent's policy"
+            "the sampler uses the weights of a policy other than the one that learns: build it from the agent's policy"
         )
     if config.problems_per_step < ranks.size:
         raise InvalidArgumentError(

@@ -84,7 +84,7 @@ def split(batch: Batch) -> ContextRows | None:
 
 
 def read(policy: TrainablePolicy, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
-    """The result of `TrainablePolicy.read` for each token in its own context; 0 at the first token of a context."""
+    """The same as `TrainablePolicy.read`, with each token read in its own context; 0 at the first token of a context."""
     parts = split(micro_batch)
     if parts is None:
         return policy.read(micro_batch, with_states=with_states)
@@ -94,7 +94,7 @@ def read(policy: TrainablePolicy, micro_batch: Batch, *, with_states: bool = Fal
 
 
 def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
-    """The result of `TrainablePolicy.read_states` for each token in its own context."""
+    """The same as `TrainablePolicy.read_states`, with each token read in its own context."""
     parts = split(micro_batch)
     if parts is None:
         return policy.read_states(micro_batch)
@@ -103,14 +103,14 @@ def read_states(policy: TrainablePolicy, micro_batch: Batch) -> Float[Tensor, "b
 
 
 def _with_last_states(batch: Batch) -> Batch:
-    """Put the last token of each context without trained tokens on the loss mask, since a policy may skip untrained rows."""
+    """Put the last token of each context without trained tokens on the loss mask, as a policy may skip untrained rows."""
     columns = torch.arange(batch.tokens.shape[1], device=batch.tokens.device)
     last = (columns == batch.lengths[:, None] - 1) & ~batch.loss_mask.any(dim=1, keepdim=True)
     return dataclasses.replace(batch, loss_mask=batch.loss_mask | last)
 
 
 def values(critic: Critic, micro_batch: Batch, states: Float[Tensor, "b t+1 d"] | None) -> Float[Tensor, "b t+1"]:
-    """The result of `Critic.values` for the state before each token, which is the token's own context up to that token."""
+    """The same as `Critic.values`: the value of the state before each token, which is the token's own context so far."""
     parts = None if critic.reads_policy else split(micro_batch)
     if parts is None:
         return critic.values(micro_batch, states)

@@ -50,7 +50,7 @@ class Critic(torch.nn.Module, abc.ABC):
         """
 
     def shard(self, sharding: Sharding) -> None:
-        """Divide the weights among the ranks, all of which call this. The default divides nothing, since a head is small."""
+        """Divide the weights among the ranks, which all call this; by default nothing is divided, since a head is small."""
 
     def _read(self, states: Tensor) -> Tensor:
         values: Tensor = self.layer(states.float()).squeeze(-1)

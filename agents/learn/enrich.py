@@ -1,7 +1,7 @@
-"""Columns that a batch gets before advantages are computed: outputs of the models, and numbers that follow from them.
+"""Columns that a batch gets before advantages are computed: outputs of models, and numbers derived from them.
 
 The models read a batch in one pass over its micro-batches, each of which is moved to the device once. A column may depend on
-earlier ones; they are computed in this order:
+earlier columns. The order is:
 
     old_logprobs        log pi of the weights before the update              if the sampler has other weights or rounding
     importance          weights of tokens by pi / sampler                    if samples are corrected
@@ -43,7 +43,7 @@ class Enrichment:
         return self.with_columns(batch, read)
 
     def with_columns(self, batch: Batch, read: Mapping[str, torch.Tensor]) -> Batch:
-        """Return a batch with all columns, given the models' outputs by the names of `_readers`."""
+        """Return a batch with all columns, given the models' outputs by the names in `_readers`."""
         for enricher in (self._old, self._importance, self._reference, self._kl_reward, self._values):
             batch = enricher(batch, read)
         return batch

@@ -76,7 +76,7 @@ class HeldOut:
         return number_of_problems(available, wanted, self.samples)
 
     def confirming(self, env: VectorEnv[Any, Any, Any]) -> range:
-        """The problems that confirm the best checkpoint: those after the problems used to choose it, at most as many."""
+        """The problems that confirm the best checkpoint: those that follow the problems used to choose it, at most as many."""
         chosen, available = self.problems_of(env), num_problems(env)
         return range(chosen, 2 * chosen if available is None else min(2 * chosen, available))
 
@@ -84,7 +84,7 @@ class HeldOut:
         """Check that no evaluation uses the training environment or a part of it.
 
         Raises:
-            InvalidArgumentError: If an evaluation does.
+            InvalidArgumentError: If an evaluation uses it.
         """
         used = _worlds(training)
         for name, env in self.envs.items():
@@ -132,7 +132,7 @@ class HeldOutEvaluations:
         self._envs = {name: with_token_info(env) for name, env in plan.envs.items()}
 
     def is_due(self, step: int) -> bool:
-        """Whether the weights after a number of steps are still to be evaluated."""
+        """Whether the weights after a number of steps have yet to be evaluated."""
         return step % self._plan.every == 0 and self._ranks.from_main(not self._history.of_step(step))
 
     def evaluate(self, step: int) -> dict[str, float]:
@@ -141,7 +141,7 @@ class HeldOutEvaluations:
         return self._record(step, problems, None)
 
     def confirm(self, step: int, best: int) -> dict[str, float]:
-        """Evaluate the current weights, those of the best step, on problems that were not used to choose this step.
+        """Evaluate the current weights, which are those of the best step, on problems that were not used to choose the step.
 
         Returns:
             The metrics; empty if no environment has further problems, or if the step was confirmed before.

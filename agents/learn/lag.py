@@ -71,7 +71,7 @@ class _Batch:
 
     @property
     def under_way(self) -> bool:
-        """Whether the engine has the weights and is to sample the batch."""
+        """Whether the engine has this batch's weights and has yet to sample the batch."""
         return self.sampler is not None and self.sampled is None and self.error is None
 
 
@@ -125,7 +125,7 @@ class LaggedSampling:
     def next(self) -> Arrived:
         """The batch that the next update learns from; the batch `lag` updates later is sampled with the current weights.
 
-        An error during the sampling of the batch is raised here.
+        An error while the batch was sampled is raised here.
         """
         ranks = self._sampling.ranks
         self._add()  # not within `together`: an interrupt would reach some ranks before this line, and others after it
@@ -138,7 +138,7 @@ class LaggedSampling:
         return arrived
 
     def _add(self) -> None:
-        """Add the batches that are sampled with the current weights."""
+        """Add the batches that are to be sampled with the current weights."""
         first, policy = self._progress.steps, self._policy
         with self._changed:
             for number in range(first + len(self._batches), first + self._lag + 1):
@@ -200,7 +200,7 @@ class LaggedSampling:
             self._progress.count(arrived.sampled)
 
     def sample_errored_again(self) -> None:
-        """Drop the samples of each batch on which a verifier broke, so that the next run samples the batch again."""
+        """Drop the samples of each batch on which a verifier broke, so that the next run samples these batches again."""
         with self._changed:
             for batch in self._batches:
                 if not self._is_final(batch):
@@ -208,7 +208,7 @@ class LaggedSampling:
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Wait for the batch that is being sampled; no other batch is begun within the block."""
+        """Wait until the current batch is sampled; no other batch is begun within the block."""
         with self._changed:
             self._changed.wait_for(lambda: not any(batch.under_way for batch in self._batches))
         with self._sampler_in_use:
@@ -222,7 +222,7 @@ class LaggedSampling:
                 pass
 
     def _sample_next(self, batch: _Batch | None, env: VectorEnv[Any, Any, Any], stopped: threading.Event) -> bool:
-        """Sample a batch (None if this rank stops), and return whether to go on."""
+        """Sample a batch (None if this rank stops), and return whether to continue."""
         try:
             going = all(self._ranks.gather(batch is not None))
             if batch is None:
@@ -248,14 +248,14 @@ class LaggedSampling:
         return True
 
     def _is_final(self, batch: _Batch) -> bool:
-        """Whether a batch is sampled and is kept if the run stops: no verifier broke on it or on the batches it continues."""
+        """Whether a sampled batch is kept if the run stops: no verifier broke on it or on the batches that it continues."""
         if batch.sampled is None or batch.sampled.seen.errored:
             return False
         before = (other for other in self._batches if other.number == batch.number - 1)
         return not self._sampling.algorithm.config.carried_groups or all(map(self._is_final, before))
 
     def _await_batch(self, stopped: threading.Event) -> _Batch | None:
-        """The next batch to sample; None if the thread is to end."""
+        """The next batch to sample; None if the thread has to end."""
 
         def waiting() -> _Batch | None:
             unsampled = (one for one in self._batches if one.sampled is None and one.number < self._steps)
@@ -266,7 +266,7 @@ class LaggedSampling:
             return None if stopped.is_set() else waiting()
 
     def _before(self, batch: _Batch) -> tuple[int, tuple[CarriedGroup, ...]]:
-        """The number of a batch's first round of problems, and the groups that are carried over to the batch."""
+        """The number of a batch's first round of problems, and the groups that are carried over to it."""
         with self._changed:
             before = [other.sampled for other in self._batches if other.number < batch.number]
             rounds = self._progress.rounds + sum(sampled.rounds for sampled in before if sampled is not None)
@@ -331,7 +331,7 @@ class LaggedSampling:
         return [divided_like(weight, own) for weight, own in zip(weights, self._policy.parameters(), strict=True)]
 
     def components(self) -> dict[str, list[str] | None]:
-        """The lag, since a checkpoint holds the batches that were sampled ahead."""
+        """The lag as a component, since a checkpoint holds the batches that were sampled ahead."""
         return {f"lag of {self._lag}": []}
 
 

@@ -33,10 +33,12 @@ if TYPE_CHECKING:
 
 
 TokenLoss = Callable[[Batch, TokenOutputs, "Tensor"], Mapping[str, "Tensor"]]
-"""(micro-batch, the policy's outputs at its t tokens, advantages f64[b t]) -> named terms f[b t], whose sum is the loss."""
+"""Maps (micro-batch, the policy's outputs at its t tokens, advantages f64[b t]) to terms f[b t], whose sum is the loss."""
 
 ClippedTokens = Callable[[Batch, "Tensor", "Tensor"], "tuple[Tensor, Tensor] | None"]
-"""(micro-batch, log-probabilities f[b t], advantages f64[b t]) -> where the loss is clipped from below and above, bool[b t]."""
+"""Maps (micro-batch, log-probabilities f[b t], advantages f64[b t]) to where the loss is clipped from below and above, bool[b
+t] each.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,7 +52,7 @@ class Loss:
     max_tokens: int | None = None
     """The constant length of some aggregations; see `agents.losses.token_weights`."""
     clipped: ClippedTokens | None = None
-    """Where the loss is clipped, for metrics."""
+    """Returns where the loss is clipped, for metrics."""
     vanishes_without_advantage: bool = False
     """Whether the gradient of a token's loss is 0 if its advantage is 0."""
     ratios_are_one: bool = False

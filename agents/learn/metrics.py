@@ -152,7 +152,7 @@ def _part_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """Mean scores by contract; empty if no program could have forged its verdict."""
+    """Mean scores by contract of the tests; empty if no program could have forged its verdict."""
     scores: dict[str, list[float]] = {"together": [], "separate": []}
     for trajectory in valid:
         together = trajectory.verdict is not None and ran_together(trajectory.verdict)
@@ -162,7 +162,7 @@ def _contract_means(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """The shares of groups with all completions right, and with all wrong, among groups with several such completions."""
+    """Among groups with several valid completions, the share in which all are right and the share in which all are wrong."""
     groups: dict[int, list[bool]] = {}
     for trajectory in valid:
         if trajectory.verdict is not None and trajectory.verdict.outcome is not Outcome.SCORED:
@@ -177,7 +177,7 @@ def _shares_of_one_mind(valid: Sequence[Trajectory]) -> dict[str, float]:
 
 
 def _share_without_spread(valid: Sequence[Trajectory]) -> dict[str, float]:
-    """The share of groups whose scores are all equal, among the groups with several scores."""
+    """Among groups with several scores, the share in which all scores are equal."""
     groups: dict[int, list[float]] = {}
     for trajectory in valid:
         groups.setdefault(trajectory.group, []).append(trajectory.score)
@@ -260,9 +260,9 @@ def _drift_sums(learner: Tensor, sampler: Tensor) -> dict[str, float]:
 
 
 def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The metrics of an optimiser step, given the sums of its micro-batches: losses are summed, all others are token means.
+    """The metrics of an optimiser step from the sums of its micro-batches: losses are summed, and all others are token means.
 
-    `shared_prefix` is averaged over micro-batches.
+    `shared_prefix` is a mean over micro-batches.
     """
     if not sums:
         return {"loss": 0.0}
@@ -276,7 +276,7 @@ def pass_metrics(sums: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def merge(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """The metrics of a training step, given the metrics of its optimiser steps: means, except for extremes and counts.
+    """The metrics of a training step from those of its optimiser steps: means, except for extremes and counts.
 
     Metrics of sampler and learner are those of the first step, before any update; learning rates are those of the last.
     """

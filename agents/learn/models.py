@@ -28,7 +28,7 @@ class Models:
 
     @classmethod
     def beside(cls, policy: TrainablePolicy, config: AgentConfig) -> Models:
-        """Make the critic and the reference of a policy, both from its weights.
+        """Make the critic and the reference of a policy, both from the policy's weights.
 
         Raises:
             InvalidArgumentError: If the policy can't have the critic that the config names.

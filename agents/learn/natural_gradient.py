@@ -56,7 +56,7 @@ def set_flat_parameters(policy: TrainablePolicy, vector: Float[Tensor, " p"]) ->
 def fisher_vector_product(
     policy: TrainablePolicy, batch: Batch, vector: Float[Tensor, " p"], micro_batch_size: int
 ) -> Float[Tensor, " p"]:
-    """F v, where F is the mean Fisher matrix of the distributions at the tokens of the loss mask.
+    """F v, with F the mean Fisher matrix of the distributions at the tokens of the loss mask.
 
     F is the Hessian of the mean KL(pi_old || pi) at pi = pi_old. It is computed as a Gauss-Newton product, J^T (diag(p) - p
     p^T) J v with J the Jacobian of the logits. This takes one forward-mode and one reverse-mode derivative, but no second
@@ -123,7 +123,7 @@ def _dual(weight: Tensor, tangent: Tensor) -> Tensor:
 def _distributions_at(
     policy: TrainablePolicy, micro_batch: Batch, first: int, legal: Tensor | None, weights: dict[str, Tensor]
 ) -> Tensor:
-    """The policy's distributions with other weights in its model."""
+    """The policy's distributions, computed with other weights in its model."""
     named = {f"model.{name}": weight for name, weight in weights.items()}
     distributions: Tensor = functional_call(
         _Module(policy), named, (_inputs(micro_batch), first, legal), tie_weights=True

@@ -1,11 +1,11 @@
-"""How much of a step's rewards is likely error, computed from the error rates on the verifier's card.
+"""How many of a step's rewards are likely errors, computed from the error rates on the verifier's card.
 
 Let ρ₀ be the rate of false positives and ρ₁ that of false negatives, and let errors not depend on the answer. If a share p of
 the answers is right, the share q(p) = ρ₀ + (1 - ρ₀ - ρ₁) p is accepted. If the share a of n answers is accepted, the share p =
 (a - ρ₀) / (1 - ρ₀ - ρ₁) is right, n ρ₀ (1 - p) are false positives, and n ρ₁ p are false negatives.
 
-In a group of G answers, k of them accepted, verdicts differ only by errors if all answers are right or all are wrong. With the
-weight π(θ) of problems for which a share θ of the answers is right, the probability of this is
+In a group of G answers, k of them accepted, verdicts differ only by errors if all answers are right or all are wrong. If π(θ)
+is the weight of problems for which a share θ of the answers is right, the probability of this is
 
     Σ π(θ) [(1 - θ)^G ρ₀^k (1 - ρ₀)^(G-k) + θ^G (1 - ρ₁)^k ρ₁^(G-k)]  /  Σ π(θ) q(θ)^k (1 - q(θ))^(G-k)
 
@@ -35,7 +35,7 @@ Groups = Sequence[tuple[int, int]]
 
 
 class RewardNoise:
-    """Metrics of a step that say how much of its rewards is likely error; names begin with `noise/`.
+    """Metrics of how many of a step's rewards are likely errors; their names begin with `noise/`.
 
     Args:
         false_positives: The card's row of all wrong answers.

@@ -25,12 +25,12 @@ class Progress:
     carried: tuple[CarriedGroup, ...] = ()
     """The groups that were begun, and that the next step continues (`carried_groups`)."""
     problems: UniformSampler = field(default_factory=lambda: UniformSampler(0))
-    """The sampler that chooses problems by the observations so far."""
+    """The sampler that chooses problems, given the observations so far."""
     parts: ProblemParts | None = None
-    """The problems of the environment of training."""
+    """The problems of the training environment."""
 
     def count(self, sampled: Sampled) -> None:
-        """Count a batch that was learned from."""
+        """Add a batch that was learned from to the counts."""
         self.problems.observe(self.parts, sampled.outcomes)
         self.rounds += sampled.rounds
         self.tokens += sampled.tokens
@@ -53,5 +53,5 @@ class Progress:
         self.problems = self.problems.with_state(state["problems"])
 
     def components(self) -> dict[str, list[str] | None]:
-        """No components: every agent has these counts."""
+        """No components, since every agent has these counts."""
         return {}

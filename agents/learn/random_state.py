@@ -29,7 +29,7 @@ def random_state() -> dict[str, Any]:
 
 
 def set_random_state(state: dict[str, Any]) -> None:
-    """Restore the states of `random_state`; those of missing GPUs are ignored."""
+    """Restore states that `random_state` returned; those of missing GPUs are ignored."""
     version, words, gauss_next = state["python"]
     random.setstate((version, tuple(words), gauss_next))
     keys, position, has_gauss, gauss = state["numpy"]

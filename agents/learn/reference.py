@@ -26,7 +26,7 @@ class ReferencePolicy:
         self.policy = policy.with_model(model)
 
     def switched_on(self) -> contextlib.AbstractContextManager[Any]:
-        """A context in which `policy` is the reference. Outside the context, a model with an adapter is the learner."""
+        """A context in which `policy` is the reference; outside it, a model with an adapter is the learner."""
         if not self._adapted:
             return contextlib.nullcontext()
         context: contextlib.AbstractContextManager[Any] = self.policy.model.disable_adapter()

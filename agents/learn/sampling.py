@@ -24,7 +24,7 @@ from agents.types import Action, Policy, Sampler, Trajectory
 
 
 class SamplingStopped(Exception):
-    """Raised in the sampling thread if it has to stop within a batch."""
+    """Raised in the sampling thread if the thread has to stop within a batch."""
 
 
 class Sampling:
@@ -34,7 +34,7 @@ class Sampling:
         algorithm: Determines which episodes a step has, and which can be trained on.
         sampler: The policy that samples.
         ranks: The processes that play together.
-        problems: Returns the sampler that chooses problems, with the observations up to the sampled step.
+        problems: Returns the sampler that chooses problems, which has the observations up to the sampled step.
         on_errored: Called with each episode on which the verifier broke, as soon as it ends.
         stopped: An event that makes the sampler raise `SamplingStopped` once it is set.
     """
@@ -144,7 +144,7 @@ class Sampling:
 
 
 class _StoppablePolicy:
-    """Wraps a policy, and refuses to act once an event is set; all other members are those of the wrapped policy."""
+    """Wraps a policy so that it refuses to act once an event is set; all other members are those of the policy."""
 
     def __init__(self, policy: Policy, stopped: threading.Event) -> None:
         self._policy, self._stopped = policy, stopped

@@ -83,7 +83,7 @@ class Saving:
         set_random_state(state["random"])
 
     def _whole(self) -> tuple[Any, dict[str, Any]]:
-        """The model and the agent's state, put together on rank 0 if weights are divided; in this case all ranks call this."""
+        """The model and the agent's state; if weights are divided, all ranks call this, and rank 0 gets them put together."""
         state: dict[str, Any] = {"agent": self._algorithm.name, "parts": self._components()}
         for part in self._parts:
             state |= part.state()
@@ -102,5 +102,5 @@ class Saving:
 
 
 def _carried(config: AgentConfig) -> str:
-    """A description of the settings that determine the number and size of carried groups."""
+    """A description of the settings that determine how many groups are carried and their size."""
     return f"{config.carried_groups} carried groups of {config.group_size}, beside {config.problems_per_step} a step"

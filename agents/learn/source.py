@@ -1,4 +1,4 @@
-"""The source of a training step's batch, which is sampled when it is wanted, or ahead of time (`agents.learn.lag`)."""
+"""The source of a training step's batch: batches are sampled on demand, or ahead of time (`agents.learn.lag`)."""
 
 from __future__ import annotations
 
@@ -45,23 +45,23 @@ class OnDemand:
         return Arrived(self._sampling.sample(self._env, self._progress.rounds, self._progress.carried))
 
     def learned(self, arrived: Arrived) -> None:
-        """Count the batch that was learned from."""
+        """Add the batch that was learned from to the counts."""
         self._progress.count(arrived.sampled)
 
     def sample_errored_again(self) -> None:
-        """Do nothing: no batch is kept."""
+        """Do nothing, since no batch is kept."""
 
     def paused(self) -> contextlib.AbstractContextManager[None]:
-        """A null context: between two steps nothing is sampled anyway."""
+        """A null context, since nothing is sampled between two steps."""
         return contextlib.nullcontext()
 
     def state(self) -> dict[str, Any]:
-        """No state: no batch is sampled ahead."""
+        """An empty state, since no batch is sampled ahead."""
         return {"ahead": []}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: there is no state."""
+        """Do nothing, since there is no state."""
 
     def components(self) -> dict[str, list[str] | None]:
-        """No components: a checkpoint holds nothing of this source."""
+        """No components, since a checkpoint holds nothing of this source."""
         return {}

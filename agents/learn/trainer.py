@@ -56,7 +56,7 @@ class Trainer:
         self._noise: RewardNoise | None = None
 
     def forget_health(self) -> None:
-        """Forget the steps that were observed, after a checkpoint was loaded."""
+        """Forget the steps observed so far; called after a checkpoint was loaded."""
         self._health = Health()
 
     def learn(
@@ -116,7 +116,7 @@ class Trainer:
                 self._confirm_best(held_out, run)
 
     def _evaluate(self, held_out: HeldOutEvaluations | None, run: Run | None) -> dict[str, float]:
-        """Evaluate the current weights if an evaluation is due, and keep a checkpoint of them if their score is the best."""
+        """Evaluate the current weights if an evaluation is due, and checkpoint them if their score is the best so far."""
         step = self._progress.steps
         if held_out is None or not held_out.is_due(step):
             return {}
@@ -189,7 +189,7 @@ class Trainer:
         return metrics | summarize_parts(sampled.trajectories, parts)
 
     def _next_batch(self, run: Run | None) -> Arrived:
-        """The episodes of this step; on failure, save the steps done so far."""
+        """The episodes of this step; if sampling fails, save the steps done so far."""
         try:
             arrived = self._source.next()
             self._watch.end_step(arrived.sampled.seen, self._progress.steps + 1, run)
@@ -200,7 +200,7 @@ class Trainer:
             raise
 
     def _keep_steps(self, run: Run | None, error: Exception) -> None:
-        """Save the steps done so far, before an error ends training."""
+        """Save the steps done so far before an error ends training."""
         step = self._progress.steps
         # Divided weights can't be saved if a rank is lost.
         if step > 0 and not (self._ranks.sharding is not None and isinstance(error, RankError)):

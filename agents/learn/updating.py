@@ -39,7 +39,7 @@ class Updating:
         learner: Makes optimiser steps.
         progress: The counts of steps, which schedules follow.
         correction: How samples of another policy are corrected.
-        one_gradient: Whether an update of one epoch with one minibatch is one pass over the batch and its gradient.
+        one_gradient: Whether an update with one epoch and one minibatch computes only one gradient.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Updating:
         self._algorithm, self._models, self._progress = algorithm, models, progress
         self.learner = learner
         self.on_advantages: OnAdvantages | None = None
-        """Called with the advantages of each batch; None to call nothing."""
+        """Called with the advantages of each batch; None for no call."""
         self.config = config = algorithm.config
         self._kl_in_reward = config.has_kl_term and config.kl_placement == "reward"
         self._kl_in_loss = config.has_kl_term and config.kl_placement == "loss"
@@ -86,7 +86,7 @@ class Updating:
         return merge(steps)
 
     def finish(self, batch: Batch, metrics: dict[str, float]) -> None:
-        """Adapt the regularisers after an update, before its step is counted, and add to its metrics."""
+        """Adapt the regularisers after an update, before its step is counted, and add metrics about this to the update's."""
         config = self.config
         self._algorithm.after_update(batch)
         if self._models.reference is not None:
@@ -169,5 +169,5 @@ class Updating:
             self.kl_controller.coefficient = state["kl_coefficient"]
 
     def components(self) -> dict[str, list[str] | None]:
-        """The controller of the KL term's weight, which has no weights of its own."""
+        """The controller of the KL term's weight, as a component without weights."""
         return {"KL controller": None if self.kl_controller is None else []}

@@ -1,4 +1,4 @@
-"""Verifier errors during training: the first error is a warning, too many errors stop the run, and all are counted by cause.
+"""Verifier errors during training: the first error is warned of, too many stop the run, and all are counted by cause.
 
 An episode whose verifier broke says nothing about the policy and is not trained on, so without a limit a run whose verifier
 always breaks would finish without any training.
@@ -102,7 +102,7 @@ class VerifierWatch:
         self.check(run, at_least=WINDOW)
 
     def check(self, run: Run | None, *, at_least: int = 1) -> None:
-        """Stop if the verifier broke on too many episodes of the last steps, once there are `at_least` such episodes."""
+        """Stop if the verifier broke on too many of the last steps' episodes, once there are `at_least` such episodes."""
         episodes = sum(count for count, _ in self._window)
         causes = sum((counter for _, counter in self._window), Counter[str]())
         if episodes < at_least or not sum(causes.values()) > self._max_share * episodes:

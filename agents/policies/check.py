@@ -1,4 +1,4 @@
-"""`check_policy`: checks by trials that a policy satisfies the contract of `TrainablePolicy`.
+"""`check_policy`: checks by trials whether a policy satisfies the contract of `TrainablePolicy`.
 
 Agents rely on these properties: log-probabilities computed for training are those of the sampling distribution, they depend
 only on earlier tokens, and their gradients reach the weights.
@@ -20,7 +20,7 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 _TOLERANCE = 1e-3
-"""Largest difference of a token's log-probabilities between two passes: far above float32 rounding, far below any mistake."""
+"""Largest difference of a token's log-probabilities between two passes: far above float32 rounding, far below mistakes."""
 _HALF_TOLERANCE = 0.1
 _STEPS = 4
 _PROMPTS = (3, 1, 2)

@@ -1,4 +1,4 @@
-"""The device of a policy, as in `verifiers.devices`; with several processes, each process has its own device."""
+"""The device of a policy, as in `verifiers.devices`; if there are several processes, each has its own device."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def policy_device(device: str = "auto") -> torch.device:
 
 
 def perceptron_device() -> torch.device:
-    """The device of a multilayer perceptron: the one that `RLVR_DEVICE` names, or the CPU, the fastest for so few weights.
+    """The device of a multilayer perceptron: the one that `RLVR_DEVICE` names, else the CPU, which is fastest for few weights.
 
     Raises:
         UnknownNameError: If `RLVR_DEVICE` names no device.

@@ -1,4 +1,4 @@
-"""`EpsilonGreedyPolicy`: the likeliest token of another policy, or sometimes a random legal token."""
+"""`EpsilonGreedyPolicy`: mostly the likeliest token of another policy, sometimes a random legal token."""
 
 from __future__ import annotations
 

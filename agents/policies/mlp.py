@@ -1,4 +1,4 @@
-"""`MLPPolicy`: a small network from the vector that an environment shows to the logits of its actions."""
+"""`MLPPolicy`: a small network that maps an environment's vector to the logits of actions."""
 
 from __future__ import annotations
 
@@ -165,14 +165,14 @@ class Dueling(torch.nn.Module):
         self.value, self.advantage = _linear(size, 1, gain=0.01), _linear(size, actions, gain=0.01)
 
     def forward(self, states: Tensor) -> Tensor:
-        """States f[... d] -> action values f[... v]."""
+        """Map states f[... d] to action values f[... v]."""
         advantage = self.advantage(states)
         values: Tensor = self.value(states) + advantage - advantage.mean(dim=-1, keepdim=True)
         return values
 
 
 def mlp(size: int, hidden: Sequence[int], activation: Activation) -> torch.nn.Sequential:
-    """Hidden layers, from f32[... size] to f32[... hidden[-1]]; weights from torch's global generator."""
+    """Hidden layers that map f32[... size] to f32[... hidden[-1]], with weights from torch's global generator."""
     layers: list[torch.nn.Module] = []
     for before, after in zip((size, *hidden), hidden, strict=False):
         layers += [_linear(before, after, gain=2**0.5), _ACTIVATIONS[activation]()]

@@ -74,7 +74,7 @@ class TorchPolicy:
         return states.shape[2], logits.shape[2]
 
     def _example(self) -> Tensor:
-        """An example of the body's input."""
+        """An example of an input of the body."""
         return torch.zeros(1, 1, dtype=torch.int64)
 
     def _tried(self, name: str, value: Tensor) -> Any:

@@ -81,8 +81,8 @@ class TrainablePolicy(Sampler, Protocol):
     def read(self, micro_batch: Batch, *, with_states: bool = False) -> TokenOutputs:
         """Log-probabilities and entropies f32[b t] of the tokens from `micro_batch.first` on, with gradients.
 
-        Only tokens on the loss mask count. At their positions, a token has probability 0 if it is not among
-        `micro_batch.legal_tokens(micro_batch.first, vocab_size)`.
+        Only tokens on the loss mask count. At their positions, tokens that are not in
+        `micro_batch.legal_tokens(micro_batch.first, vocab_size)` have probability 0.
         """
 
     def read_states(self, micro_batch: Batch) -> Float[Tensor, "b t+1 d"]:
@@ -97,10 +97,10 @@ class TrainablePolicy(Sampler, Protocol):
         """Return a policy with the same settings on another model, such as a frozen copy of this policy's model."""
 
     def weights_changed(self) -> None:
-        """Called after each update: increment `version`, and drop caches computed with the old weights."""
+        """Increment `version`, and drop caches computed with the old weights; called after each update."""
 
     def release_cache(self) -> None:
-        """Called before training: free the memory of caches."""
+        """Free the memory of caches; called before training."""
 
 
 @runtime_checkable

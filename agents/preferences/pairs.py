@@ -1,4 +1,4 @@
-"""Read pairs of a preferred and a rejected completion of one prompt from files, or make pairs from scored completions.
+"""Reads pairs of a preferred and a rejected completion of one prompt from files, or makes pairs from scored completions.
 
 A file of pairs is JSON Lines or Parquet, with the columns of TRL's preference data sets:
 
@@ -47,7 +47,7 @@ class PreferencePair:
 
     @property
     def problem(self) -> Problem:
-        """The prompt as a problem without a reference, for verifiers that need no reference."""
+        """The prompt as a problem without a reference, for verifiers that don't need one."""
         return Problem(self.problem_id or "", self.prompt, None)
 
 
@@ -195,7 +195,7 @@ def _recorded(row: RecordLine) -> ScoredCompletion:
 
 
 def scored_completions(trajectories: Iterable[Trajectory], dataset: rlvr_envs.Dataset) -> Iterator[ScoredCompletion]:
-    """The completions for `pairs_of`, without episodes on which the verifier broke."""
+    """The completions for `pairs_of`; episodes on which the verifier broke are left out."""
     for trajectory in trajectories:
         if not trajectory.errored:
             yield ScoredCompletion(

@@ -1,4 +1,4 @@
-"""Measure how well scores agree with preferences: accuracy, and calibration of the probabilities that scores imply.
+"""Measures how well scores agree with preferences: accuracy, and calibration of the probabilities that scores imply.
 
 Scores r imply that the first of two completions is preferred with the probability sigmoid(r_1 - r_2) (Bradley and Terry 1952).
 The order within a pair has no meaning, so scores imply a confidence of sigmoid(|r_1 - r_2|), from 0.5 to 1, that the completion
@@ -60,7 +60,7 @@ class PreferenceReport:
 
 
 def preference_report(chosen: ArrayLike, rejected: ArrayLike, prompts: Sequence[Hashable]) -> PreferenceReport:
-    """Compare scores with preferences.
+    """Report how well scores agree with preferences.
 
     Args:
         chosen: f64[n], scores of the preferred completions.

@@ -118,7 +118,7 @@ def new_reward_model(name: str | Path, *, seed: int = 0, device: str = "auto") -
 
 
 def _from_bytes(folder: str | Path, seed: int) -> RewardModel | None:
-    """A model with a built-in tokenizer, which `transformers` can't load; None for a model with any other tokenizer."""
+    """A model whose tokenizer is built in, which `transformers` can't load; None for a model with any other tokenizer."""
     if folder == "tiny":
         return _with_head(policies.tiny_model(257, seed=seed), None)
     if not Path(folder).is_dir() or _has_one_logit(Path(folder)):

@@ -1,4 +1,4 @@
-"""Evaluation of a policy, with a confidence interval for its score."""
+"""Evaluates a policy, with a confidence interval for its score."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def evaluate(
     An environment without `num_problems` draws each problem itself from a seed. It draws the same problems in every evaluation
     with the same `seed`, and the same problem for all samples of one number.
 
-    The seed of a sample depends only on `seed`, its problem and its number. So, up to rounding, a sample has the same tokens
-    whichever other samples are played with it: the last digits of a model's outputs depend on the shape of the batch, and may
-    change a token that is nearly tied with another.
+    The seed of a sample depends only on `seed`, its problem and its number. So a sample has the same tokens whichever other
+    samples are played with it, except for rounding: the last digits of a model's outputs depend on the shape of the batch, and
+    may decide between two tokens of nearly equal probability.
 
     Args:
         env: The environment; see `rollout`.
@@ -180,7 +180,7 @@ def complete_samples(
 
 
 def problem_order(env: VectorEnv[Any, Any, Any], seed: int, clusters: str | None) -> list[int]:
-    """The indices of an environment's problems in a random order, with the problems of a cluster one after the other."""
+    """The indices of an environment's problems in a random order, in which the problems of a cluster stay together."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
@@ -206,7 +206,7 @@ def sampled_rows(
     size: tuple[int, int],
     search: Search | None = None,
 ) -> Generator[SampledRow]:
-    """Make the samples given by problem and number, out of `size` problems and samples, in the order in which they end."""
+    """Make the samples given by problem and number, and yield them in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
     if isinstance(policy, Endpoint):
         if search is not None:
@@ -248,7 +248,7 @@ def _episodes(
 
 
 def _vote_counter(env: VectorEnv[Any, Any, Any]) -> Callable[[Sequence[Sample]], list[list[int | None]]]:
-    """A function that counts the votes of samples, by the environment's verifier."""
+    """Make a function that counts the votes of samples, with the environment's verifier."""
     world = env.unwrapped
     if not isinstance(world, rlvr_envs.TokenVectorEnv):
         raise InvalidArgumentError(
@@ -315,7 +315,7 @@ def _problem(env: VectorEnv[Any, Any, Any], index: int) -> Problem | None:
 
 
 def asked_problem(env: VectorEnv[Any, Any, Any], problem: Problem) -> Problem:
-    """A problem as an environment's prompt puts it: a chat prompt puts generated problems in words."""
+    """A problem as the environment's prompt presents it: a chat prompt puts generated problems in words."""
     world = env.unwrapped
     render = world.streams.rules.render_prompt if isinstance(world, rlvr_envs.TokenVectorEnv) else None
     asked: Callable[[Problem], Problem] | None = getattr(

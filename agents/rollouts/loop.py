@@ -132,7 +132,7 @@ def play_on(
 ) -> Iterator[tuple[int, Trajectory | PartialEpisode]]:
     """Play new and interrupted episodes, and interrupt each after `tokens` further tokens of the policy.
 
-    An episode is interrupted only after a whole action, so an action of several tokens may exceed this number.
+    An episode is interrupted only after a whole action, so an action of several tokens may go beyond `tokens`.
 
     Args:
         env: As for `rollout`; a `TokenVectorEnv` below its wrappers.
@@ -269,7 +269,7 @@ class _Player:
         return observation, info.get("action_mask")
 
     def _rows_for(self, starting: Sequence[int], free: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """A free row for each of some episodes: the row in which the episode was interrupted, if that is free."""
+        """A free row for each of some episodes: if possible, the row in which the episode was interrupted."""
         unused = dict.fromkeys(np.flatnonzero(free).tolist())
         own: dict[int, int] = {}
         for index in starting:
@@ -287,7 +287,7 @@ class _Player:
         return np.where(offset == 0, seeds, mix(mix(seeds) ^ mix(offset.astype(np.uint64))))
 
     def _env_seeds(self, rows: NDArray[np.int64], starting: Sequence[Episode]) -> list[int | None] | None:
-        """The reset seed of each row of the environment, None for rows that are not reset; None alone if there are no seeds."""
+        """The reset seed of each row of the environment (None for a row that is not reset); a single None without seeds."""
         if all(episode.env_seed is None for episode in starting):
             return None
         seeds: list[int | None] = [None] * self.env.num_envs
@@ -345,7 +345,7 @@ class _Player:
         return self._free(row, observation, terminated=terminated, truncated=truncated, **said)
 
     def _interrupt(self, row: int, observation: Any) -> tuple[int, PartialEpisode]:
-        """Free a row whose episode is not over, and return the episode's index, and the interrupted episode with its state."""
+        """Free a row whose episode is not over; return the index of the episode, and the interrupted episode with its state."""
         streams = require_states(self.env).streams
         problem, state = streams.problem(row), streams.get_state(row)
         assert problem is not None
@@ -356,7 +356,7 @@ class _Player:
         return index, PartialEpisode(replace(episode, problem=state.problem_index), played, state, row)
 
     def _free(self, row: int, observation: Any, **said: Any) -> tuple[int, Trajectory]:
-        """Free a row, and return the index of its episode and the episode's trajectory, with the given fields set."""
+        """Free a row; return the index of its episode, and the episode's trajectory with the given fields set."""
         index = int(self.index[row])
         self.index[row] = -1
         episode = self.episodes[index]

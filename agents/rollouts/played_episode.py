@@ -16,7 +16,7 @@ class Player(Protocol):
     """Chooses tokens."""
 
     def begin_turn(self) -> None:
-        """Called when the environment has appended text, so that a new turn begins."""
+        """Begin a new turn; called when the environment has appended text."""
 
     def choose(self, observation: rlvr_envs.Observation, action_mask: NDArray[np.int8] | None) -> int | None:
         """Choose the next token; None to leave the episode.

@@ -21,7 +21,7 @@ def problems_of_step(num_problems: int, step: int, per_step: int, seed: int) -> 
 
 
 def pass_positions(num_problems: int, numbers: range, seed: int) -> NDArray[np.int64]:
-    """The indices i64[n] at some positions, counted from 0, in the sequence of all passes over a data set."""
+    """The problem indices i64[n] at some positions in the sequence of all passes over a data set, counted from 0."""
     chosen = [_order(num_problems, number // num_problems, seed)[number % num_problems] for number in numbers]
     return np.array(chosen, dtype=np.int64)
 

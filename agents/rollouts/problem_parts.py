@@ -1,4 +1,4 @@
-"""The problems of an environment, in several parts if the environment is a mixture, and the outcomes of groups."""
+"""The problems of an environment, as several parts if it is a mixture, and the outcomes of groups."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class GroupOutcome:
 
 @dataclass(frozen=True)
 class ProblemParts:
-    """The problems of an environment, in several parts if the environment is a mixture."""
+    """The problems of an environment, as several parts if it is a mixture."""
 
     ranges: tuple[range, ...]
     weights: tuple[float, ...] = (1.0,)

@@ -1,4 +1,4 @@
-"""The choice of the next problems: the same on all ranks, and a pure function of the seed, the round and the observations.
+"""Chooses the next problems: a pure function of seed, round and observations, the same on all ranks.
 
 A round of a mixture first shares its groups among the parts, and then chooses each part's problems as if the part were alone.
 
@@ -25,9 +25,9 @@ from verifiers import InvalidArgumentError
 
 ProblemSamplerName = Literal["uniform", "learnability", "difficulty"]
 DISCOUNT = 0.8
-"""Factor that discounts the completions of a problem's earlier groups whenever another group of this problem is observed."""
+"""Factor that discounts a problem's earlier completions whenever another group of this problem is observed."""
 UNSOLVED_GROUPS = 3
-"""A report lists a problem once this number of its latest groups had no right completion."""
+"""Number of a problem's latest groups without a right completion after which a report lists the problem."""
 LEVEL_COMPLETIONS = 32
 """Number of completions of the hardest level after which the level is judged."""
 LEVEL_SHARE = 0.9
@@ -40,7 +40,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 
 class ProblemSampler(Protocol):
-    """Chooses problems, and takes note of their outcomes."""
+    """Chooses problems, and observes their outcomes."""
 
     def choose(self, parts: ProblemParts | None, number: int, count: int) -> list[int]:
         """The problems of the groups of round `number`; all -1 if the environment draws problems itself.
@@ -49,13 +49,13 @@ class ProblemSampler(Protocol):
         """
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
-        """Take note of the groups that were learned from, and of the groups that were sampled but left out."""
+        """Observe the groups that were learned from, and those that were sampled but left out."""
 
     def state(self) -> dict[str, Any]:
         """The state as plain data, for `with_state`."""
 
     def with_state(self, state: Mapping[str, Any]) -> ProblemSampler:
-        """A sampler with the same settings, and with a state that `state` returned."""
+        """A sampler with the same settings and a state that `state` returned."""
 
 
 @dataclass
@@ -77,7 +77,7 @@ class _Seen:
 
 
 _Dealt = tuple[tuple[float, ...], int, NDArray[np.int64]]
-"""The weights of parts, a number of groups, and the number i64[parts] of these groups that each part has."""
+"""For a mixture: the weights of parts, a number of groups, and how many of these groups each part has, i64[parts]."""
 
 
 class UniformSampler:
@@ -114,7 +114,7 @@ class UniformSampler:
         return [int(problem) for problem in chosen]
 
     def _dealt(self, parts: ProblemParts, first: int) -> NDArray[np.int64]:
-        """The number i64[parts] of each part's groups before group `first`; counts of an earlier round are reused."""
+        """The number i64[parts] of groups of each part before group `first`; counts of an earlier round are reused."""
         weights, known, dealt = self._before
         if weights != parts.weights or known > first:
             known, dealt = 0, np.zeros(len(parts.ranges), dtype=np.int64)
@@ -143,7 +143,7 @@ class UniformSampler:
         return np.minimum(np.searchsorted(ends, positions, side="right"), len(weights) - 1)
 
     def _pick(self, problems: range, number: int, before: int | None, count: int) -> NDArray[np.int64]:
-        """Choose problems of one part, of which `before` were chosen in earlier rounds; None if this number is unknown."""
+        """Choose problems of one part, from which `before` problems were chosen earlier; None if this number is unknown."""
         if before is None:
             return self._draw(problems, number, count, None)
         return problems.start + pass_positions(len(problems), range(before, before + count), self.seed)
@@ -159,7 +159,7 @@ class UniformSampler:
         return problems.start + drawn
 
     def prepare(self, env: VectorEnv[Any, Any, Any]) -> None:
-        """Called with the environment before training."""
+        """Adapt to the environment; called before training."""
 
     def observe(self, parts: ProblemParts | None, groups: Iterable[GroupOutcome]) -> None:
         """See `ProblemSampler.observe`."""
@@ -181,7 +181,7 @@ class UniformSampler:
             seen.right = DISCOUNT * seen.right + float(np.sum(group.scores))
 
     def _judge_level(self, group: GroupOutcome, levels: int) -> None:
-        """Add the next level once enough completions of the hardest level are known, and enough of them are right."""
+        """Add the next level once enough completions of the hardest level have been seen and enough of them are right."""
         self._tried += len(group.scores)
         self._solved += float(np.sum(group.scores))
         if self._tried >= LEVEL_COMPLETIONS:
@@ -195,11 +195,11 @@ class UniformSampler:
 
     @property
     def never_solved(self) -> list[int]:
-        """The problems without a right completion in their last `UNSOLVED_GROUPS` groups."""
+        """The problems whose last `UNSOLVED_GROUPS` groups have no right completion."""
         return sorted(problem for problem, seen in self._seen.items() if seen.unsolved >= UNSOLVED_GROUPS)
 
     def shares(self, problems: Sequence[int]) -> dict[str, float]:
-        """The shares of new, hard, middling and easy problems among some problems, by earlier observations."""
+        """The shares of new, hard, middling and easy problems among some problems, judged by earlier observations."""
         kinds = [_kind(self._seen.get(problem)) for problem in problems]
         return {f"problems/{kind}": kinds.count(kind) / len(kinds) for kind in _KINDS} if kinds else {}
 
@@ -250,7 +250,7 @@ class LearnabilitySampler(UniformSampler):
         return self._draw(problems, number, count, probabilities / probabilities.sum())
 
     def _known(self) -> Mapping[int, _Seen]:
-        """The observations that decide the weights, by problem."""
+        """The observations that determine the weights, by problem."""
         return self._seen
 
     def _copy(self) -> Self:
@@ -258,7 +258,7 @@ class LearnabilitySampler(UniformSampler):
 
 
 class DifficultySampler(LearnabilitySampler):
-    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, but p always comes from a recorded evaluation.
+    """Prefers problems by p(1 - p) as `LearnabilitySampler` does, but always takes p from a recorded evaluation.
 
     Args:
         seed: Seed of draws.

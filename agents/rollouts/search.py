@@ -21,15 +21,15 @@ class SearchResult:
     guide_score: float
     """The guide's score for this episode, in the search's own unit."""
     tokens: int
-    """Number of tokens that the policy sampled plus the number of states whose next tokens it rated, over all tries."""
+    """Number of tokens that the policy sampled, plus the number of states whose next tokens it rated, over all tries."""
 
 
 class Search(Protocol):
-    """Chooses one episode among those that it tries."""
+    """Tries several episodes, and chooses one of them."""
 
     @property
     def oracle(self) -> bool:
-        """Whether the guide is the verifier that scores the result."""
+        """Whether the guide is the verifier that scores the chosen episode."""
 
     @property
     def manifest(self) -> Mapping[str, Any]:

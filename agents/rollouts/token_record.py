@@ -13,7 +13,7 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 _ALL_LEGAL = 255
-"""A byte of a packed mask, with all eight bits set."""
+"""A byte of a packed mask that marks eight tokens as legal."""
 _ROUNDING = 1e-6
 """Relative rounding error of a reward that a wrapper returns in float32."""
 
@@ -33,7 +33,7 @@ class TokenRecord:
         self.length = np.zeros(rows, dtype=np.int64)
         """i64[b], the number of tokens in view."""
         self.contexts: list[tuple[int, ...]] = [()] * rows
-        """The positions in the episode's tokens at which each context but the first begins."""
+        """The positions in the episode's tokens at which contexts begin, without the first context."""
         self.offset = np.zeros(rows, dtype=np.int64)
         """i64[b], the position at which the context in view begins."""
         self.tokens = np.zeros((rows, width), dtype=np.int32)
@@ -96,13 +96,13 @@ class TokenRecord:
             masks[rows[fits], at[fits]] = packed[fits, column]
 
     def _masks(self, size: int) -> NDArray[np.uint8]:
-        """The recorded candidates of each token, in `size` bytes per token."""
+        """The recorded candidates of each token, `size` bytes per token."""
         if self.action_masks is None:
             self.action_masks = np.full((*self.rewards.shape, size), _ALL_LEGAL, dtype=np.uint8)
         return self.action_masks
 
     def _check_width(self, mask: NDArray[np.int8], action: Action, rows: NDArray[np.int64]) -> None:
-        """Check that a policy returns one token at a time if tokens are limited: the mask covers only the next token."""
+        """Check that a policy returns one token at a time if tokens are limited, since the mask covers only the next token."""
         width = action.tokens.shape[1]
         if width > 1 and not mask[rows].all():
             raise InvalidArgumentError(
@@ -199,7 +199,7 @@ class TokenRecord:
         self.reward_scale[row] = 1.0
 
     def trajectory(self, row: int, observation: Any, **said: Any) -> Trajectory:
-        """The trajectory of a row, with the given fields of the episode."""
+        """The trajectory of a row; keywords set further fields of the episode."""
         length = int(self.offset[row] + self.length[row])
         self.tokens[row, self.offset[row] : length] = observation["tokens"][row, : self.length[row]]
         return Trajectory(

@@ -141,7 +141,7 @@ def _scored(rows: Sequence[Sample]) -> list[Sample]:
 
 
 def _says_right_or_wrong(scored: Sequence[Sample]) -> bool:
-    """Whether all scores are 1 for right or 0 for wrong; sums and shares also have other values."""
+    """Whether all scores are 1 for right or 0 for wrong; sums and shares have other values, too."""
     return all(row.score in (0, 1) for row in scored)
 
 

@@ -1,4 +1,4 @@
-"""Compares runs with the first run, problem by problem."""
+"""Compares runs with the first of them, problem by problem."""
 
 from __future__ import annotations
 

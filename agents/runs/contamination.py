@@ -1,4 +1,4 @@
-"""How much of an evaluation's problems occurs in training data: overlap of word n-grams.
+"""The part of an evaluation's problems that occurs in training data, by overlap of word n-grams.
 
 A problem counts as contaminated depending on the share of its n-grams that occur in any training text (Brown et al. 2020,
 arXiv:2005.14165, appendix C, with n = 13). A problem of at most n words is contaminated if it is a whole training text.

@@ -135,7 +135,7 @@ class Evaluation:
 
     @property
     def warning(self) -> str | None:
-        """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
+        """A warning if more than `MOST_ERRORED` of the samples have no score, else None."""
         return errored_warning(self.rows)
 
     def summary(self) -> dict[str, Any]:
@@ -166,7 +166,7 @@ class Evaluation:
 
 
 def errored_warning(rows: Sequence[Sample]) -> str | None:
-    """A warning if more than `MOST_ERRORED` of the samples have no score; otherwise None."""
+    """A warning if more than `MOST_ERRORED` of the samples have no score, else None."""
     total, errored = len(rows), sum(row.errored for row in rows)
     if errored <= MOST_ERRORED * total:
         return None

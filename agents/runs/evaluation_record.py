@@ -201,7 +201,7 @@ def sample_clusters(samples: Iterable[Sample]) -> dict[int, Hashable]:
 
 
 class SampledRow(NamedTuple):
-    """A new sample, with further data that its record stores."""
+    """A new sample, with further data for its record."""
 
     sample: Sample
     completion: str
@@ -341,7 +341,7 @@ class EvaluationRecord:
             raise InvalidArgumentError(f"{self.folder} contains {min(others)} but no evaluation: choose another folder")
 
     def check_settings(self, settings: Mapping[str, Any]) -> None:
-        """Check some settings of a resumed record before the other settings are known, which may need a loaded model.
+        """Check some settings of a resumed record before the others are known, since those may need a loaded model.
 
         Raises:
             InvalidArgumentError: If the record has other settings; the message names one of them.

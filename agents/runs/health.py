@@ -1,7 +1,7 @@
 """Warnings about failing training, derived from a run's metrics, with advice on what to try.
 
-The warnings are a pure function of the metrics of the steps so far, so a resumed run only has to read the metrics again. A sign
-is looked for in the last `WINDOW` steps; a sign of change is found by comparison with the first `WINDOW` steps. A sign is
+The warnings are a pure function of the metrics of the steps so far, so a resumed run only has to read the metrics again. Most
+signs are looked for in the last `WINDOW` steps; a sign of change compares these with the first `WINDOW` steps. A sign is
 reported when it appears, and again only after `WINDOW` steps without it.
 
 | kind | sign |
@@ -201,7 +201,7 @@ class Health:
 def _reward_signs(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that rewards have fallen from the first window f64[n] to the last; if they have not, that gold scores have."""
+    """The sign that rewards f64[n] have fallen from the first window to the last or, if not, that gold scores have fallen."""
     advice = {
         "reward": "training makes the policy worse. Try a lower learning rate (or max_kl), more completions per step, or fewer "
         "epochs and minibatches",
@@ -224,10 +224,10 @@ def _reward_signs(
 def _without_gain(
     step: int, first: NDArray[np.float64], last: NDArray[np.float64], held_out: Sequence[tuple[_Estimate, _Estimate]]
 ) -> Iterator[HealthWarning]:
-    """The sign that the reward f64[n] had risen by the last evaluation, but no held-out score by half as much."""
+    """The sign that, by the last evaluation, the reward f64[n] had risen, but no held-out score by half as much."""
     scale = (*first, *last, *(one.value for pair in held_out for one in pair))
     if min(scale) < 0 or max(scale) > 1:
-        return  # the reward has another unit than the scores
+        return  # the reward and the scores have different units
     rise, errors = float(last.mean() - first.mean()), (first.var(ddof=1) + last.var(ddof=1)) / WINDOW
     gains = [
         (now.value - start.value, math.sqrt(errors + 4 * (start.error**2 + now.error**2))) for start, now in held_out
@@ -265,7 +265,7 @@ def _truncation(
 def _forged(
     step: int, first: Mapping[str, NDArray[np.float64]], last: Mapping[str, NDArray[np.float64]]
 ) -> Iterator[HealthWarning]:
-    """The sign that, from the first window f64[n] to the last, only verdicts that a program can forge have improved."""
+    """The sign that only verdicts that a program can forge have improved from the first window f64[n] to the last."""
     together, separate = "contracts/together/reward", "contracts/separate/reward"
     if not {together, separate} <= last.keys():
         return
@@ -310,7 +310,7 @@ def _no_signal(step: int, last: Mapping[str, NDArray[np.float64]]) -> Iterator[H
 
 
 def _advice_on_groups(last: Mapping[str, NDArray[np.float64]]) -> str:
-    """Advice on groups without a signal: groups that are all right and groups that are all wrong need opposite remedies."""
+    """Advice on groups without a signal; groups that are all right and groups that are all wrong need opposite remedies."""
     if "frac_all_correct" not in last or "frac_all_wrong" not in last:
         return "Try a larger group_size, a higher temperature, or other problems"
     right, wrong = float(last["frac_all_correct"].mean()), float(last["frac_all_wrong"].mean())

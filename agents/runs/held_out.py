@@ -29,7 +29,7 @@ from agents.runs.files.json_files import JsonLines
 from verifiers import FINITE, AtLeast, DataError, InvalidArgumentError, check_types, statistics
 
 HELD_OUT = "evaluations.jsonl"
-"""Name of the file with a run's evaluations."""
+"""Name of the file that holds a run's evaluations."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ _COLORS = {
     Outcome.TIMEOUT: "info",
     Outcome.VERIFIER_ERROR: "muted",
 }
-"""The viewer's colors; `SCORED` has none, since the color of the score itself is more informative."""
+"""The viewer's colors of outcomes; `SCORED` has none, since the color of the score itself is more informative."""
 _ROLES = ("system", "user", "assistant", "tool")
 _LONGEST_ID = 200
 _LONGEST_SUMMARY = 1000
@@ -108,7 +108,7 @@ def _json_list(values: Iterable[object]) -> Iterator[str]:
 
 
 def _keys(rows: Iterable[RecordLine]) -> list[tuple[str, int]]:
-    """A distinct pair of id and epoch for each row; problems with equal ids are distinguished by their index."""
+    """Distinct pairs of id and epoch, one for each row; problems with equal ids are distinguished by their index."""
     names: dict[tuple[int, str], str] = {}
     last: dict[str, int] = {}
     keys = []
@@ -200,7 +200,7 @@ def _messages(prompt: object) -> list[dict[str, Any]]:
 
 
 def _beside(message: object) -> dict[str, Any]:
-    """The fields of a message in addition to its text: calls and thoughts of the policy, or the call that a tool answers."""
+    """The fields of a message besides its text: calls and thoughts of the policy, or the call that a tool answers."""
     if not isinstance(message, dict):
         return {}
     calls = message.get("calls") or []
@@ -251,7 +251,7 @@ def _is_number(value: object) -> bool:
 
 
 def _exact(value: Any) -> Any:
-    """Return plain data in which whole numbers that JavaScript would round are text."""
+    """Plain data in which whole numbers that JavaScript would round have become text."""
     if isinstance(value, dict):
         return {name: _exact(item) for name, item in value.items()}
     if isinstance(value, list):
@@ -260,7 +260,7 @@ def _exact(value: Any) -> Any:
 
 
 def _cut(value: Any) -> Any:
-    """Return plain data with long texts cut."""
+    """Plain data in which long texts are cut."""
     if isinstance(value, dict):
         return {name: _cut(item) for name, item in value.items()}
     if isinstance(value, list):

@@ -49,7 +49,7 @@ class LeaderboardCell:
 
     @property
     def interval(self) -> statistics.Interval:
-        """The interval over a single run's problems, or over several runs by Student's t unless their scores are equal."""
+        """The interval over a single run's problems or, for several runs, Student's interval over runs."""
         if len(self.runs) > 1:
             interval = statistics.mean_interval(self.scores)
             return interval if math.isfinite(interval.low) else statistics.score_interval(self.scores)
@@ -63,7 +63,7 @@ class LeaderboardCell:
 
     @property
     def distinct(self) -> int:
-        """Number of distinct problems among these: problems with equal prompts are one cluster."""
+        """Number of distinct problems among the scored ones: problems with equal prompts are one cluster."""
         return len(set(paired_clusters(self.runs, list(self.runs[0].problem_scores()))))
 
     @property
@@ -102,7 +102,7 @@ class LeaderboardCell:
 
 
 def tokens_per_sample(cells: Sequence[LeaderboardCell]) -> float | None:
-    """The mean number of tokens of a sample, including those of a search; None if no tokens were counted."""
+    """The mean number of tokens of a sample, including those that a search used; None if no tokens were counted."""
     counts = [row.get("search_tokens") or row["tokens"] for cell in cells for run in cell.runs for row in run.rows]
     return float(np.mean(counts)) if any(counts) else None
 
@@ -154,7 +154,7 @@ class Leaderboard:
         return sorted(ranked, key=lambda row: -row[1])
 
     def sentences(self) -> list[str]:
-        """For each environment, comparisons of each model with the first of the ranking, problem by problem, or decisions."""
+        """For each environment: comparisons of each model with the first of the ranking, problem by problem, or decisions."""
         order = [name for name, _, _ in self.ranking()]
         sentences = []
         for environment in self.environments:

@@ -42,7 +42,7 @@ _PAGE = """<!doctype html>
 
 
 def leaderboard_page(board: Leaderboard) -> str:
-    """The page of a leaderboard: ranks, costs and scores, pass@k, each environment, and the settings behind the samples."""
+    """The HTML page of a leaderboard: ranks, costs and scores, pass@k, each environment, and the settings of the samples."""
     parts = [
         f"<h1>{shown(board.title)}</h1>",
         _overall(board),
@@ -104,7 +104,7 @@ def _environment(board: Leaderboard, environment: str) -> str:
 
 
 def _better(board: Leaderboard, environments: Sequence[str]) -> list[Better] | None:
-    """The pairs of models of which one is shown to be better on these environments; None if no test is valid."""
+    """The pairs of models in which one is shown to be better on these environments; None if no test is valid."""
     chosen = [cell for cell in board.cells if cell.environment in environments]
     if any(len(cell.runs) > 1 for cell in chosen):
         return None  # for agents, the unit is the training seed
@@ -157,7 +157,7 @@ def _pass_curve(cell: LeaderboardCell) -> Line:
 
 
 def _example(cells: Sequence[LeaderboardCell]) -> str:
-    """Each model's completion of the first problem that all models have, in a part to unfold."""
+    """Each model's completion of the first problem that all models have, in a section that unfolds."""
     by_model = [(cell.name, {row["problem_id"]: row for row in reversed(cell.runs[0].rows)}) for cell in cells]
     asked_ids = (row["problem_id"] for row in cells[0].runs[0].rows)
     common = next((name for name in asked_ids if all(name in rows for _, rows in by_model)), None)
@@ -178,7 +178,7 @@ def _long(value: object) -> str:
 
 
 def _determined(board: Leaderboard) -> str:
-    """The settings and versions of each evaluation, in parts to unfold."""
+    """The settings and versions of each evaluation, in sections that unfold."""
     parts = []
     for cell in board.cells:
         for run in cell.runs:
@@ -193,14 +193,14 @@ def _determined(board: Leaderboard) -> str:
 
 
 def _table(header: Iterable[str], rows: Iterable[Iterable[str]], kind: str = "") -> str:
-    """A table whose cells are already HTML."""
+    """An HTML table from cells that are already HTML."""
     head = "".join(f"<th>{cell}</th>" for cell in header)
     body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in rows)
     return f'<table class="{kind}"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'
 
 
 Better = tuple[str, str]
-"""The better of two models, then the worse."""
+"""A pair of models: the better one, then the worse one."""
 
 
 def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tuple[int, int]]:
@@ -219,7 +219,7 @@ def rank_ranges(names: Sequence[str], better: Iterable[Better]) -> dict[str, tup
 
 
 def better_by_decisions(decisions: Iterable[PairDecision]) -> list[Better]:
-    """The better and the worse model of each decided pair, from comparisons that stopped as soon as they were decided."""
+    """The better and the worse model of each decided pair, from comparisons that stopped once they were decided."""
     return [
         (decision.second, decision.first) if decision.decision == "better" else (decision.first, decision.second)
         for decision in decisions

@@ -26,12 +26,12 @@ _LISTS = ("log_probabilities", "token_advantages", "token_scores")
 
 
 def can_write() -> bool:
-    """Whether pyarrow, which writes the files, is installed."""
+    """Whether pyarrow is installed, which writes the files."""
     return importlib.util.find_spec("pyarrow") is not None
 
 
 def write_parquet(path: Path, columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> None:
-    """Write rows as a Parquet file, atomically: the file is complete or unchanged. Only some rows are in memory at once.
+    """Write rows as a Parquet file, atomically: the file is complete or unchanged. Few rows are in memory at once.
 
     Raises:
         MissingDependencyError: If pyarrow is not installed.

@@ -48,7 +48,7 @@ class TrainingCurve:
 
     @classmethod
     def read(cls, folder: str | Path, metric: str = "reward", against: str = STEP) -> TrainingCurve:
-        """Read a metric of a run of `rlvr train`, which may be still running.
+        """Read a metric of a run of `rlvr train`, which may still be running.
 
         Args:
             folder: Folder of the run.
@@ -208,7 +208,7 @@ def _table(group: Sequence[TrainingCurve], values: Sequence[Array], steps: NDArr
 
 
 def running_mean(values: Array, width: int) -> Array:
-    """The mean f64[t] of each value and the preceding ones, at most `width` values, without missing values."""
+    """The mean f64[t] of each value and those before it, at most `width` values in all, ignoring missing values."""
     known = np.isfinite(values)
     sums, counts = np.cumsum(np.where(known, values, 0.0)), np.cumsum(known)
     before = np.maximum(np.arange(len(values)) - width, -1)

@@ -1,4 +1,4 @@
-"""Reads recorded completions: the settings with which they were made, and one row for each."""
+"""Reads recorded completions: the settings with which they were made, and one row for each completion."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class GrowingRun:
 
 
 def paired_clusters(runs: Sequence[RecordedRun], problems: Sequence[str]) -> list[Hashable]:
-    """The clusters of problems, which are given by their ids; each cluster is from the first run that has it."""
+    """The clusters of some problems, which are given by id; a problem's cluster comes from the first run that has it."""
     known: dict[str, str] = {}
     for run in runs:
         for problem, cluster in run.problem_clusters().items():

@@ -97,7 +97,7 @@ class RolloutLog:
             self._lines.write(_line(step, index, trajectory, row, tokenizer, dataset, question))
 
     def _chosen(self, trajectories: Sequence[Trajectory]) -> list[int]:
-        """The episodes to write: whole groups, since advantages compare the members of a group, evenly spaced over the step."""
+        """The episodes to write, evenly spaced over the step: whole groups, since advantages compare the members of a group."""
         groups: dict[int, list[int]] = {}
         for index, trajectory in enumerate(trajectories):
             if not isinstance(trajectory, TrajectoryElsewhere):

@@ -256,7 +256,7 @@ class Run:
         write_json(self.folder / CONFIG, redacted(plain({**config, "versions": package_versions()})))
 
     def _keep_until(self, step: int) -> dict[int, float | None]:
-        """Remove metrics after a step, and lines that can't be read, and return the reward of each remaining step."""
+        """Remove metrics after a step and unreadable lines; return the reward of each remaining step."""
         if not self._metrics.exists():
             return {}
         lines = self._metrics.read_text(encoding="utf-8", errors="replace").splitlines()

@@ -1,4 +1,4 @@
-"""Readings of a verdict: why a verifier broke, whether it supports the problem's tests, and which part decided."""
+"""Reads facts from a verdict: why the verifier broke, whether it supports the problem's tests, and which part decided."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _SHOWN = 300
 
 
 def error_cause(detail: Mapping[str, Any]) -> str:
-    """The reason why a verifier broke, from the detail of its verdict or, if the verdict has parts, of the part that broke."""
+    """The reason why a verifier broke, from the detail of its verdict or from the part of the verdict that broke."""
     parts, applied = detail.get("parts"), detail.get("applied")
     if isinstance(parts, Mapping) and applied in parts:
         parts = {applied: parts[applied]}  # the other parts' errors decided nothing
@@ -40,7 +40,7 @@ def ran_together(verdict: Verdict) -> bool:
 
 
 def _details(verdict: Verdict) -> list[Mapping[str, Any]]:
-    """The details of a verdict and of its parts."""
+    """The details of a verdict and of all its parts."""
     parts = verdict.detail.get("parts")
     values = parts.values() if isinstance(parts, Mapping) else ()
     details = (verdict.detail, *(part.get("detail") for part in values if isinstance(part, Mapping)))
@@ -54,7 +54,7 @@ def shown(cause: str) -> str:
 
 
 def applied_part(verdict: Verdict | None) -> str | None:
-    """The part that decided a verdict, or decided one of its parts; None if no choice between parts was made."""
+    """The part that decided a verdict or one of its parts; None if no choice between parts was made."""
     return None if verdict is None else _applied(verdict.detail)
 
 

@@ -48,7 +48,7 @@ def manifest_of(method: str, search: Any) -> dict[str, Any]:
 
 
 def check_guide(guide: object, known: Sequence[str]) -> None:
-    """Check that a guide is a verifier, or a name that a search knows.
+    """Check that a guide is either a verifier or a name that the search knows.
 
     Raises:
         UnknownNameError: If the guide is an unknown name; the message suggests the nearest name.
@@ -90,7 +90,7 @@ def without_answer(problem: Problem) -> Problem:
 
 
 def _votes(episodes: Sequence[Trajectory], verifier: AnswerVerifier, problem: Problem) -> list[float]:
-    """For each episode, the number of episodes with the same answer, right or wrong; 0 without an answer."""
+    """For each episode, the number of episodes with the same answer, right or wrong; 0 for an episode without an answer."""
     answers = [None if episode.verdict is None else episode.verdict.answer for episode in episodes]
     votes = answer_classes(answers, without_answer(problem), verifier)
     return [0.0 if vote is None else float(votes.count(vote)) for vote in votes]

@@ -41,7 +41,7 @@ def rating_policy(policy: Policy) -> TrainablePolicy:
 def next_logprobs(
     policy: TrainablePolicy, prefixes: Sequence[NDArray[np.int32]], legal: NDArray[np.int8] | None
 ) -> NDArray[np.float64]:
-    """Log-probabilities f64[n v] of the token after each prefix; -inf for tokens that are not legal.
+    """Log-probabilities f64[n v] of the token after each prefix; -inf for illegal tokens.
 
     Args:
         policy: The policy that rates tokens, at its temperature.
@@ -66,7 +66,7 @@ def next_logprobs(
 
 
 class Scripted:
-    """A policy that first plays given tokens, one at a time, and then leaves the choice to another policy.
+    """A policy that first plays given tokens, one at a time, and then lets another policy choose.
 
     Args:
         scripts: The tokens of each episode, by the episode's seed.
@@ -83,7 +83,7 @@ class Scripted:
     def begin(self, rows: NDArray[np.int64], seeds: NDArray[np.uint64]) -> None:
         """Announce new episodes in some rows, with the seeds u64[r] of their scripts.
 
-        A seed without a script means a new context.
+        A seed without a script belongs to a new context.
         """
         for row, seed in zip(rows.tolist(), seeds.tolist(), strict=True):
             if seed in self._scripts:
@@ -92,7 +92,7 @@ class Scripted:
             self._policy.begin(rows, seeds)
 
     def rows_at_once(self, width: int) -> int | None:
-        """The number of rows of up to `width` tokens that fit in the other policy's memory; None if unlimited."""
+        """The number of rows of up to `width` tokens that fit in the memory of `policy`; None if unlimited."""
         return rows_at_once(self._policy, width)
 
     def act(

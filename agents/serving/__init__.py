@@ -1,4 +1,4 @@
-"""Serve any verifier or environment over HTTP, for trainers that do not share a Python environment with this package.
+"""Serves any verifier or environment over HTTP, for trainers that do not share a Python environment with this package.
 
 | file | contents |
 |---|---|

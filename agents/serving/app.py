@@ -130,7 +130,7 @@ class Service:
         return verdicts if isinstance(verdicts, Response) else answer(openrlhf.reply(verdicts))
 
     async def _judged(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict] | Response:
-        """One verdict for each completion, or the refusal if any is a `VERIFIER_ERROR` or there are too many completions."""
+        """A verdict for each completion, or a refusal if any is a `VERIFIER_ERROR` or there are too many completions."""
         if len(completions) > self._max_items:
             message = f"one request may have at most {self._max_items} completions, got {len(completions)}"
             return refusal(413, "too_large", message)
@@ -190,7 +190,7 @@ def create_app(
 
 
 def guarded(title: str, batcher: Batcher, *, token: str | None, limits: RequestLimits) -> FastAPI:
-    """An application without routes, with a guard, and errors as in the module's table.
+    """An application without routes, but with a guard, and with errors as in the module's table.
 
     The batcher runs while the application runs.
     """
@@ -217,7 +217,7 @@ async def _invalid(request: Request, error: Exception) -> Response:
 
 
 def first_fault(errors: Sequence[Any]) -> tuple[bool, str]:
-    """The first fault that pydantic finds: True for an unknown key, and the fault's message."""
+    """The first fault that pydantic finds: whether it is an unknown key, and its message."""
     unknown = [fault for fault in errors if fault["type"] == _UNKNOWN_KEY]
     first = (unknown or errors)[0]  # the message leaves the input out, which may be long
     location = ".".join(map(str, first["loc"]))

@@ -1,4 +1,4 @@
-"""Collect the requests that arrive while the verifier works, and judge them together in its next batch."""
+"""Collects the requests that arrive while the verifier works, and judges them together in its next batch."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Batcher:
                     job.verdicts.set_result(own)
 
     def _next_jobs(self) -> list[_Job]:
-        """The oldest request, and the following requests that fit into the batch."""
+        """The oldest request, and those after it that fit into the batch."""
         jobs = [self._jobs.popleft()]
         size = len(jobs[0].completions)
         while self._jobs and size + len(self._jobs[0].completions) <= self._batch_size:

@@ -2,7 +2,7 @@
 
 | | |
 |---|---|
-| `WS /ws` | OpenEnv: answers messages of the type `"reset"`, `"step"` or `"state"` with `"data"`, and ends at `"close"` |
+| `WS /ws` | OpenEnv: `"reset"`, `"step"` and `"state"` messages with `"data"` are answered; `"close"` disconnects |
 | `POST /reset` | begins an episode |
 | `POST /step` | takes a turn: `{"episode_id", "action"}` |
 | `GET /state` | progress of an episode: `?episode_id=ID` |
@@ -306,7 +306,7 @@ _CODES = {
     "invalid_json": "INVALID_JSON",
     "unknown_type": "UNKNOWN_TYPE",
 }
-"""OpenEnv's error codes; all other errors are `EXECUTION_ERROR`."""
+"""OpenEnv's codes for errors; all other errors have the code `EXECUTION_ERROR`."""
 
 
 def _error(error: RefusedError) -> View:

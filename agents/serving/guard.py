@@ -1,4 +1,4 @@
-"""Check every request before its route: the token, the content type, and the size of the body."""
+"""Checks every request before its route: the token, the content type, and the size of the body."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def _closing(response: Response) -> Response:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """A channel that returns the body, which has already been read, and then the following messages."""
+    """A channel that returns the body that was already read, and then the messages that follow."""
     messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def replay() -> Message:

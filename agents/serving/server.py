@@ -1,4 +1,4 @@
-"""The service's socket, and the start and stop of the service."""
+"""The socket of the service, and its start and stop."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ HEAD_S = 60.0
 
 
 class PromptProtocol(H11Protocol):
-    """The HTTP protocol, which also closes a connection if the head of a request does not arrive within `HEAD_S`."""
+    """The HTTP protocol; also closes a connection if the head of a request does not arrive within `HEAD_S`."""
 
     _waiting: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # uvicorn's own signature
-        """Wait for the first request."""
+        """Begin to wait for the first request."""
         super().connection_made(transport)
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Process bytes, and wait for the rest of a head."""
+        """Process bytes, and begin to wait for the rest of a head."""
         super().data_received(data)
         self._wait()
 

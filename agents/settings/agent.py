@@ -19,7 +19,7 @@ MAX_COMPLETIONS = 1_000_000
 
 
 _MOST_LAG = 1000
-"""Maximum of `lag`, since batches that are sampled ahead are kept in memory and in checkpoints."""
+"""Maximum of `lag`; batches that are sampled ahead are kept in memory and in checkpoints."""
 _NOTHING_CARRIED = "no groups are carried over updates: set carried_groups"
 _ALL_UNIFORM = "problem_sampler='uniform' draws all problems uniformly: choose another"
 _NO_DIFFICULTY = "no choice of problems depends on it: set problem_sampler='difficulty'"
@@ -95,7 +95,7 @@ class AgentConfig:
     """Target for the divergence, in nats per token. An adaptive controller changes the KL weight to reach the target (Ziegler
     et al. 2019, arXiv:1909.08593). None keeps the weight fixed or scheduled."""
     kl_horizon: Annotated[int, AtLeast(1), UsedIf("kl_target", _NO_TARGET)] = 10_000
-    """Number of completions over which the adaptive controller adjusts the KL weight."""
+    """Number of completions over which the adaptive controller changes the KL weight by at most a fifth."""
     measure_kl: bool = False
     """Keep the reference policy, and log the KL divergence from this policy, even if the divergence has no weight."""
     reference_sync_every: Annotated[int | None, AtLeast(1), UsedIf("needs_reference", _NO_REFERENCE)] = None
@@ -151,7 +151,7 @@ class AgentConfig:
     """An agent's own defaults for `for_control`."""
 
     own_uses: ClassVar[frozenset[str]] = frozenset()
-    """Shared settings that an agent's own code reads. These settings have an effect whatever the other settings are."""
+    """Shared settings that an agent's own code reads; they have an effect whatever the other settings are."""
 
     learns_values: ClassVar[bool] = False
     """Whether the policy's own outputs are values, which can continue the return of a truncated episode without a critic."""

@@ -1,4 +1,4 @@
-"""Settings that are choices, and their conversion from text. The code for each choice is elsewhere, since it needs torch."""
+"""Settings that are choices, and their conversion from text; the code for each choice is elsewhere, since it needs torch."""
 
 from __future__ import annotations
 

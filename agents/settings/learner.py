@@ -56,7 +56,7 @@ class LearnerConfig:
         return dataclasses.replace(self, learning_rate=learning_rate_for(model, supervised=supervised))
 
     def learning_rate_at(self, step: int, run_steps: int | None = None) -> float:
-        """The learning rate of an optimiser step. This is a pure function, so that resuming needs no state.
+        """The learning rate of an optimiser step, as a pure function, so that resuming needs no state.
 
         Args:
             step: Number of the optimiser step, from 0.

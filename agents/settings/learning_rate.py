@@ -44,7 +44,7 @@ def learning_rate_for(model: Any, *, supervised: bool = False) -> float:
 
 
 def count_parameters(model: Any) -> int:
-    """The number of weights of a torch model. Frozen weights are included, and shared weights count once."""
+    """The number of weights of a torch model; frozen weights are included, and shared weights count once."""
     return sum(parameter.numel() for parameter in model.parameters())
 
 

@@ -1,4 +1,4 @@
-"""`Schedule`: a coefficient as a pure function of the step. So resuming needs no state."""
+"""`Schedule`: a coefficient as a pure function of the step, so that resuming needs no state."""
 
 from __future__ import annotations
 

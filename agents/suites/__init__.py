@@ -16,7 +16,7 @@ from typing import Annotated, Any, TypeVar
 from verifiers import AtLeast, DataError, InvalidArgumentError, MissingDataError, RLVRError, check_types, unknown_name
 
 SMALL_SET = 50
-"""A data set with at most this many problems, such as the 30 of AIME, is by default answered `SMALL_SET_SAMPLES` times."""
+"""A problem is answered `SMALL_SET_SAMPLES` times by default if its data set has at most this number of problems."""
 SMALL_SET_SAMPLES = 32
 _FOLDER = Path(__file__).parent
 TableT = TypeVar("TableT")
@@ -162,7 +162,7 @@ def _suite(name: str, content: dict[str, Any]) -> Suite:
 
 
 def _read(cls: type[TableT], table: object, where: str, **own: Any) -> TableT:
-    """A table as a dataclass; `own` gives the fields that are not in the table."""
+    """Read a table as a dataclass; `own` gives the fields that are not in the table."""
     if not isinstance(table, dict):
         raise InvalidArgumentError(f"{where} must be a table, got {table!r}")
     fields: Any = dataclasses.fields(cls)  # type: ignore[arg-type] # a dataclass

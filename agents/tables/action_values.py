@@ -105,7 +105,7 @@ class ActionValueAgent(TabularAgent):
         table[state, action] += rate * (target - table[state, action])
 
     def observe(self, transition: Transition) -> None:
-        """Learn nothing; a subclass may learn from a single transition here."""
+        """Do nothing; a subclass may learn from a single transition here."""
 
     def tables(self) -> dict[str, NDArray[Any]]:
         """The values and the counts."""

@@ -145,7 +145,7 @@ class TabularAgent(abc.ABC):
         """
 
     def begin_episode(self, state: int) -> None:  # noqa: B027 - most agents keep nothing of an episode
-        """Called at the start of each learning episode."""
+        """Prepare for a learning episode; called at its start."""
 
     def end_episode(self, transitions: Sequence[Transition]) -> None:  # noqa: B027 - most agents learn on the way
         """Learn from a whole episode, after `observe` got the last transition."""
@@ -307,7 +307,7 @@ class TabularAgent(abc.ABC):
     def _sample(
         self, env: Environment, problem: int, sample: int, seed: int, *, indexed: bool, greedy: bool
     ) -> SampledRow:
-        """Play an episode. The sample's completion is the numbers of the actions."""
+        """Play an episode; the sample's completion is the numbers of the actions."""
         rng, _ = _step_random(seed, _EVALUATION + problem, sample)
         _, env_seed = _step_random(seed, _EVALUATION + problem)
         state, info = env.reset(seed=env_seed, options={"problem": problem} if indexed else None)
@@ -421,7 +421,7 @@ def _size(space: spaces.Space[Any]) -> int | None:
 
 
 def _step_random(seed: int, *stream: int) -> tuple[np.random.Generator, int]:
-    """A generator for an agent's choices, and a seed for its environment. Both are a pure function of the arguments."""
+    """A generator for an agent's choices and a seed for its environment, both pure functions of the arguments."""
     choices, problems = np.random.SeedSequence([seed, *stream]).spawn(2)
     # The seed has 31 bits, since not every environment accepts more.
     return np.random.Generator(np.random.PCG64(choices)), int(problems.generate_state(1)[0] >> 1)

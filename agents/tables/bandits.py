@@ -1,4 +1,4 @@
-"""Base of agents for bandits. The table has the mean reward of each action for each observation."""
+"""Base of agents for bandits; the table has the mean reward of each action for each observation."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class BanditAgent(TabularAgent):
         return {"counts": self.counts, "means": self.means}
 
     def check_env(self, env: gymnasium.Env[Any, Any]) -> None:
-        """Refuse a process that is known to have episodes that go on after an action."""
+        """Refuse an environment whose episodes are known to continue after an action."""
         world = env.unwrapped
         if isinstance(world, rlvr_envs.StateEnv) and world.max_steps > 1 and not world.process.one_action:
             pulls = getattr(world.dataset, "pulls", None)

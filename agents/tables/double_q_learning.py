@@ -32,7 +32,7 @@ class DoubleQLearningConfig(ActionValueConfig):
 
 
 class DoubleQLearning(ActionValueAgent):
-    """Two tables of action values. One chooses the action, and the other evaluates this action."""
+    """Learns two tables of action values; one chooses the action, and the other evaluates it."""
 
     name = "double-q-learning"
     config: DoubleQLearningConfig
@@ -48,7 +48,7 @@ class DoubleQLearning(ActionValueAgent):
         return row
 
     def observe(self, transition: Transition) -> None:
-        """Update one of the two tables. A coin, which depends only on the seed and the number of updates, chooses the table."""
+        """Update one of the two tables, chosen by a coin that depends only on the seed and the number of updates."""
         origin = mix(np.array([self.config.seed % 2**64], dtype=np.uint64))
         coin = int(mix(origin ^ np.uint64(self.counts.sum()))[0]) >> 63
         learning, judging = (self.values, self.other_values) if coin else (self.other_values, self.values)

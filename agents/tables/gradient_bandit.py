@@ -41,7 +41,7 @@ class GradientBanditConfig(TabularConfig):
 
 
 class GradientBandit(BanditAgent):
-    """A softmax over preferences that follow the gradient of the expected reward."""
+    """Learns a softmax over preferences, which follow the gradient of the expected reward."""
 
     name = "gradient-bandit"
     config: GradientBanditConfig

@@ -198,7 +198,7 @@ def curves(runs: Sequence[WatchedRun], metrics: Sequence[str], smooth: int) -> d
 
 
 def _as_json(band: Band) -> dict[str, Any]:
-    """A band as JSON, with six digits, enough for a picture, and None for a missing number."""
+    """A band as JSON, rounded to six digits, which is enough for a picture; None for missing numbers."""
     columns = {"mean": band.mean, "low": band.low, "high": band.high, "raw": band.raw}
     return {"label": band.label, "steps": band.steps.tolist()} | {
         name: [float(f"{value:.6g}") if math.isfinite(value) else None for value in values.tolist()]

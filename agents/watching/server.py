@@ -52,7 +52,7 @@ class WatchServer(ThreadingHTTPServer):
         return f"http://{self.server_address[0]!s}:{self.server_address[1]}/{self.token}/"
 
     def data(self, name: str, query: dict[str, list[str]]) -> bytes:
-        """The JSON data at an address; an unknown address or an invalid query raises an InvalidArgumentError."""
+        """The JSON data at an address; raises InvalidArgumentError for an unknown address or an invalid query."""
         with self._lock:
             for run in self._runs:
                 run.read()

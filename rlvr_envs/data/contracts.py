@@ -55,7 +55,7 @@ def _read(path: Path) -> dict[str, str]:
     for row in read_rows(path):
         name, contract = row.text("id"), row.text("contract")
         if contracts.setdefault(name, contract) != contract:
-            raise row.error(f"{name!r} has another contract than before, {contract!r}: leave one of the rows out")
+            raise row.error(f"{name!r} has two different contracts, here {contract!r}: leave one of the rows out")
     return contracts
 
 

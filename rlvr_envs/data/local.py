@@ -212,7 +212,7 @@ def _read_parquet(path: Path) -> Iterator[_Read]:
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, int, dict[str, object]]]:
-    """The row group, the position in the group and the values of each row."""
+    """Yield the row group, the position within the group and the values of each row."""
     arrow = _pyarrow()
     try:
         with arrow.parquet.ParquetFile(path) as file:

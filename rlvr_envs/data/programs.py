@@ -56,7 +56,7 @@ def _fenced(program: str, language: str) -> str:
 
 
 def function_name(tests: object) -> str | None:
-    """The function that tests call, if they have the form of APPS or DeepCoder; None for standard input or unreadable tests."""
+    """Name of the function that tests call in the form of APPS or DeepCoder; None for standard input or unreadable tests."""
     if isinstance(tests, str):
         if '"fn_name"' not in tests:  # tests may be megabytes, and few name a function
             return None
@@ -88,7 +88,7 @@ def first_text(row: Row, column: str) -> str | None:
 def _first_of_json(row: Row, column: str, text: str) -> object:
     """Read the first item of a JSON list.
 
-    The result is a list of this item, or an empty list; other text is returned unchanged.
+    The result is a list with only this item, or an empty list. Any other text is returned unchanged.
     """
     items = text[1:].lstrip()
     if text == "" or (text[0] == "[" and items[:1] == "]"):
@@ -117,7 +117,7 @@ class ProgramRows:
     tests: str
     """The column of the tests."""
     form: str
-    """The converter that makes tests from this column; see `rlvr_envs.data.converters`."""
+    """The converter that makes tests from the column `tests`; see `rlvr_envs.data.converters`."""
     problem: str = "problem"
     """The column of the task."""
     beside: Sequence[str] = ()

@@ -1,7 +1,7 @@
 """Formats of tool calls, and functions that read calls from the text of a turn, in which special tokens are written out.
 
-The function of a format finds the calls in the text, and yields a function for each call. That function returns the call's name
-and arguments, or raises an error. Text within thoughts is never a call.
+The function of a format finds the calls in the text. For each call it yields a function that returns the call's name and
+arguments, or raises an error. Text within thoughts is never a call.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _json_at(text: str, start: int) -> tuple[object, int]:
         said = (
             f"{error.msg} at character {error.pos - start}" if isinstance(error, json.JSONDecodeError) else str(error)
         )
-        raise _UnreadableCallError(f"the tool call is no valid JSON: {said}. Write it like {_EXAMPLE}") from None
+        raise _UnreadableCallError(f"the tool call is not valid JSON: {said}. Write it like {_EXAMPLE}") from None
 
 
 def _whole_json(text: str) -> object:

@@ -42,7 +42,7 @@ def _said(turn: Turn, calls: tuple[MadeCall, ...] = ()) -> Message:
 
 
 def with_calls(view: Sequence[Message | Turn]) -> tuple[Message, ...]:
-    """Turn a conversation into messages, with its calls in each turn and the call's id in each result; thoughts are left out.
+    """Turn a conversation into messages: each turn has its calls, and each result its call's id. Thoughts are left out.
 
     A call without a result is left out, and a result without a call becomes a message of the user, since servers refuse both.
     """

@@ -49,7 +49,7 @@ class TemplateDialogue:
 
     Raises:
         InvalidArgumentError: If there is no chat template, or the template can't render tools, their calls or their results, or
-            writes calls in another format.
+            writes calls in a different format.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class TemplateDialogue:
             if [(call.name, dict(call.arguments)) for call in calls] == [(name, _ARGUMENTS)]:
                 return form
         names = repr(given.name) if given else f"any of {', '.join(map(repr, CALL_FORMATS))}"
-        raise self._unfit(f"writes tool calls in another format than {names}: {said[:200]!r}")
+        raise self._unfit(f"writes tool calls in a format other than {names}: {said[:200]!r}")
 
     def _stops(self) -> Sequence[str | int]:
         """The token that ends a turn with a call; empty if the same token ends every turn."""

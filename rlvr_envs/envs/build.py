@@ -92,8 +92,9 @@ class Settings:
     process_scorer: ProcessScorer | None = None
     end_condition: EndCondition | None = None
     interaction: Interaction | str | None = None
-    """The other side of an episode of several turns: a function of the turns and the problem, or its `module:attribute`. If
-    there are tools, the interaction answers only the turns without calls."""
+    """Answers the policy in episodes of several turns: a function of the turns and the problem, or its `module:attribute`. If
+    there are tools, the interaction answers only the turns without calls.
+    """
     tools: str | Sequence[ToolArgument] | None = None
     """The tools that the policy may call: names such as `"calculator"`, tools, or functions with type hints; None for no
     tools."""
@@ -266,7 +267,7 @@ def chosen_verifier(
 def _task_rules(
     task: TaskSpec, settings: Settings, dataset: Dataset, tokenizer: Tokenizer, prompt: Prompt
 ) -> dict[str, Any]:
-    """The rules of the id, in which given settings replace the id's defaults."""
+    """The rules of an environment's id, with the given settings in place of the id's defaults."""
     own = {} if task.rules is None else task.rules(dataset, tokenizer)
     names = ("legal_actions", "process_scorer", "end_condition")
     given = {name: value for name in names if (value := getattr(settings, name)) is not None}
@@ -309,9 +310,9 @@ class _Turns:
 def _turn_rules(
     settings: Settings, interaction: Interaction | None, room: int, tokenizer: Tokenizer, renderer: PromptRenderer
 ) -> _Turns:
-    """The rules of several turns, from the settings and the id's interaction.
+    """Derive the rules for several turns from the settings and the id's interaction.
 
-    In plain text, that interaction's replies need `room` tokens.
+    In plain text, the replies of the id's interaction need `room` tokens.
     """
     check_dialogue_name(settings.dialogue)
     tools = [] if settings.tools is None else get_tools(settings.tools)
@@ -710,7 +711,7 @@ def _longest_opening(
     opening: Callable[[Problem], tuple[Message, ...]],
     longest: Problem | None,
 ) -> int:
-    """The same as `longest_prompt`, for prompts that a dialogue encodes."""
+    """The number of tokens that is enough for every prompt, as in `longest_prompt`, if a dialogue encodes the prompts."""
     if longest is not None:
         messages = opening(longest)
         frame = dialogue.open([dataclasses.replace(message, content="") for message in messages])

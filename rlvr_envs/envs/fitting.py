@@ -63,7 +63,7 @@ def check_references(spec: object, verifier: Verifier, default: str, dataset: Da
 
 
 def check_installed(spec: object, verifier: Verifier, dataset: Dataset) -> None:
-    """Check that the languages that the programs' tests need are installed, and pytest if the tests need it.
+    """Check that the languages of the programs' tests are installed, and pytest if the tests need it.
 
     Raises:
         MissingDependencyError: If such a language, or pytest, is missing; the message says what to install.
@@ -153,9 +153,9 @@ def _objection_to_answer(verifier: Verifier, prompt: Prompt, gold: str, problem:
 
 
 def _objection_to_program(verifier: Verifier, prompt: Prompt, gold: str, problem: Problem) -> str | None:
-    """Why the verifier finds no program in a gold program of the form that a prompt asks for; None if it does.
+    """Why the verifier reads a gold program differently in the form that a prompt asks for; None if it reads the same program.
 
-    Nothing is run.
+    The program is not run.
     """
     program = cast("UnitTestVerifier", verifier).program_in
     expected = program(gold)

@@ -17,7 +17,7 @@ from rlvr_envs.types import FixedActions
 from verifiers import InvalidArgumentError
 
 TOOL_TOKENS = 128
-"""The minimum of the default of `max_new_tokens` with tools."""
+"""The smallest default of `max_new_tokens` with tools."""
 _PROMPTS = 1000
 """Number of problems whose prompts are examined."""
 
@@ -125,7 +125,7 @@ def _tokens_with_summary(rules: Rules, after: int, request: int) -> int:
 
 
 def _most_in_view(rules: Rules, needed: int) -> str:
-    """Name the limits that allow fewer tokens in view than needed, and their new values."""
+    """Say which limits leave too few tokens in view, and which values would be enough."""
     said = []
     if rules.max_context_tokens is not None and rules.max_context_tokens < needed:
         said.append(f"raise max_context_tokens from {rules.max_context_tokens} to {needed}")

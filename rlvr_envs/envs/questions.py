@@ -13,7 +13,7 @@ from verifiers import Problem
 
 
 class LongestProblem(Problem):
-    """Placeholder for the longest problem of a data set, in the form that the prompt asks."""
+    """Placeholder for the longest problem of a data set, in the form in which the prompt asks it."""
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class StateDataset(Dataset, Protocol):
 
     @property
     def process(self) -> Process:
-        """The decision process of which all problems are episodes."""
+        """The decision process; every problem is an episode of it."""
         ...
 
     @property
@@ -48,7 +48,7 @@ class StateDataset(Dataset, Protocol):
 
 
 class StateEnv(gymnasium.Env[np.int64, np.int64]):
-    """The finite decision process behind a token environment.
+    """A token environment's finite decision process as a plain environment.
 
     Problems, rewards, ends of episodes and chance events are the same as in the token environment, but observations are state
     numbers instead of tokens. `process` is the table of transitions, and `rlvr_envs.exact.state_mdp(env)` returns this table as

@@ -24,7 +24,7 @@ class Move:
     reward: float = 0.0
     """The immediate reward of the move if the game goes on."""
     won: bool | None = None
-    """Whether the game is won; None if a score of 1 means a win."""
+    """Whether the game is won; if None, a score of 1 means a win."""
 
 
 class Game(Protocol):

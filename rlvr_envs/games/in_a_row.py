@@ -131,7 +131,7 @@ def random_move(board: InARow, played: Sequence[int], rng: np.random.Generator) 
 
 
 def greedy_move(board: InARow, played: Sequence[int], rng: np.random.Generator) -> int:
-    """Return a move that wins at once, or else a move with which the other side would win, or else any legal move."""
+    """Return a move that wins at once, or else a move that blocks the other side's win, or else any legal move."""
     mine, theirs = board.marks(played)
     legal = board.legal(played)
     for side, other in ((mine, theirs), (theirs, mine)):

@@ -186,10 +186,10 @@ class TwoSidedVerifier:
 
 @dataclass(frozen=True, slots=True)
 class _Followed(Move):
-    """The result of the last move, of either side."""
+    """The result of the last move of either side."""
 
     moves: tuple[int, ...] = ()
-    """The moves from the policy's first move on."""
+    """The legal moves, from the policy's first move on."""
 
 
 def _start(problem: Problem) -> Start:

@@ -1,4 +1,4 @@
-"""Generated problems. There are any number of problems, without a download, in disjoint train and test splits.
+"""Generated problems: any number of them, without a download, in disjoint train and test splits.
 
 Each family is a file in `rlvr_envs.tasks`. This package holds code that the families share, a verifier, and the texts of
 `Instructions`.

@@ -19,7 +19,7 @@ from verifiers import AtLeast, InvalidArgumentError, Problem, check_types, unkno
 SPLITS = ("train", "test")
 DEFAULT_SIZES: Mapping[str, int] = {"train": 100_000, "test": 1_000}
 TEST_FRACTION = 10
-"""One content out of this number belongs to the test split."""
+"""One in this number of contents belongs to the test split."""
 MOST_BY_DEFAULT = 10_000
 """Default size if a scan has to find distinct problems. For this size, a scan takes 0.05 to 0.2 s on one core."""
 _FOR_EACH = {"train": 4, "test": 40}
@@ -142,7 +142,8 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     split (one question in ten belongs to `"test"`). A split holds each problem only once; if there are fewer problems than the
     default size, the split has all of them.
 
-    A family defines its name and its verifier, and implements `_describe`, `_space`, `_at`, `_key` and `_task`.
+    A content is what defines a problem, such as the two numbers of a sum, and a code is a whole number that stands for a
+    content. A family defines its name and its verifier, and implements `_describe`, `_space`, `_at`, `_key` and `_task`.
 
     Args:
         split: `"train"` or `"test"`.
@@ -238,7 +239,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
     @property
     @abc.abstractmethod
     def _space(self) -> int:
-        """Number of codes of this difficulty. To draw a content is to draw a code."""
+        """Number of codes of this difficulty. A content is drawn by drawing its code."""
 
     @abc.abstractmethod
     def _at(self, code: int) -> ContentT:
@@ -312,7 +313,7 @@ class ProceduralDataset(SeededDataset, Generic[ContentT]):
 
 @functools.lru_cache(maxsize=64)
 def _shared_order(dataset: ProceduralDataset[Any]) -> Order:
-    """The order of a data set without a size. The order is cached, since its search may have gone through many codes."""
+    """The order of the problems of a data set without a size; cached, since finding the order may go through many codes."""
     return dataset._make_order()
 
 

@@ -5,7 +5,7 @@ content's probability. A seed puts the codes in an order, and the codes whose co
 ...
 
 * `ScannedOrder` scans the codes one by one, as far as needed, and remembers the accepted codes. This order is for small spaces,
-  of which a large part may be needed, and for families in which several codes ask the same question.
+  where a large part of the codes may be needed, and for families in which several codes ask the same question.
 * `DividedOrder` gives each index its own codes, so that the code of any index is found at once. This order is for large spaces
   in which no two codes ask the same question.
 """
@@ -22,7 +22,7 @@ import numpy as np
 MOST_SCANNED = 2**21
 """Size of the largest space that is ordered as a whole."""
 MOST_REPEATING = 2**17
-"""The same size if several codes may ask the same question. Codes of a larger space are drawn at random."""
+"""The same limit if several codes may ask the same question. Codes of a larger space are drawn at random."""
 MAX_DRAWS = 20_000
 """If this number of codes contains no code of the split, the split counts as empty."""
 MOST_REPEATED = 100
@@ -123,7 +123,7 @@ Order = ScannedOrder | DividedOrder
 
 
 def permuted(number: int, space: int, key: bytes) -> int:
-    """A pseudo-random permutation of the numbers below `space`, one number at a time.
+    """The place of one number in a pseudo-random permutation of the numbers below `space`.
 
     The permutation is a Feistel network of four rounds (Luby and Rackoff 1988), applied until the result is in range (cycle
     walking, Black and Rogaway 2002).

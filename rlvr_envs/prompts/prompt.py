@@ -59,7 +59,7 @@ class Exemplar:
     problem: str
     """The question."""
     answer: str
-    """A model completion."""
+    """The answer to the question, written as the policy should write its answer."""
 
 
 def render_chat(messages: tuple[Message, ...], chat_template: ChatTemplate | None) -> str:

@@ -13,7 +13,7 @@ from rlvr_envs.procedural.base import DIGITS, GeneratedProblem, ProblemShape, Pr
 from verifiers import Between, Problem
 
 ExpressionTree = int | tuple[str, "ExpressionTree", "ExpressionTree"]
-"""A number, or a sign with its two operands."""
+"""A number, or an operator with its two operands."""
 
 _OPERATIONS: Mapping[str, Callable[[int, int], int]] = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 _PRECEDENCE = {"+": 1, "-": 1, "*": 2}
@@ -60,10 +60,10 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @functools.cached_property
     def _spaces(self) -> list[int]:
-        """The number of codes by depth. A code combines a sign, a side, the other operand's depth, and both operands.
+        """The number of codes by depth. A code combines an operator, a side, the other operand's depth, and both operands.
 
-        The other operand gets as many codes as the deeper operand, whatever its depth. This keeps expressions uniform, since
-        the number of codes of its own depth divides the larger number.
+        The side says which operand is deeper. The other operand, whatever its depth, gets the same number of codes. This keeps
+        expressions uniform, since the number of codes of the other operand's depth divides this number.
         """
         spaces = [10**self.digits]
         for depth in range(1, self.depth + 1):
@@ -89,7 +89,7 @@ class Arithmetic(ProceduralDataset[ExpressionTree]):
 
     @property
     def _least_questions(self) -> int:
-        """Number of expressions that are full trees. The texts of any two full trees differ in a number or a sign."""
+        """Number of expressions that are full trees. The texts of any two full trees differ in a number or an operator."""
         numbers = 2**self.depth
         return int(len("+-*") ** (numbers - 1) * 10 ** (self.digits * numbers))
 

@@ -160,7 +160,7 @@ def _other_arms(means: Sequence[float], arms: object) -> InvalidArgumentError:
 def _check_arms(options: Mapping[str, Any]) -> None:
     """Check that the number of arms fits the means.
 
-    The data set itself can't check the default number, which it takes as omitted.
+    The data set itself can't check this, since to it the default number means that the number was omitted.
     """
     means = options.get("means")
     if isinstance(means, tuple) and options.get("arms", len(means)) != len(means):

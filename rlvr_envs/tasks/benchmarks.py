@@ -50,7 +50,7 @@ class Benchmark:
     name: str = ""
     """Name of the data's folder, and of the data in ids of problems; empty for the row's name in lower case."""
     hub_id: str
-    """See `rlvr_envs.data.Source`, which also explains all other fields with the names of its fields."""
+    """See `rlvr_envs.data.Source`, which also explains the other fields that it has under the same name."""
     hub_config: str | None = None
     sizes: Mapping[str, int]
     hub_splits: Mapping[str, str] = field(default_factory=dict)

@@ -45,7 +45,7 @@ def check_dataset(
         expect(
             repr(loaded[index]) == repr(problem),
             _WHOSE,
-            f"the same problem each time that it is asked for number {index}",
+            f"the same problem whenever number {index} is requested",
             f"{problem!r}, then {loaded[index]!r}",
             "Make problems from the index alone, with no generator that moves on",
         )

@@ -149,7 +149,7 @@ class _Episode:
     def _check_result(self, reward: Any, terminated: Any, truncated: Any, verdict: Verdict | None) -> None:
         errored = verdict is not None and verdict.outcome is Outcome.VERIFIER_ERROR
         self._expect(
-            not errored, "a verdict", f"{verdict}", "The verifier broke on a random completion; see check_verifier"
+            not errored, "a verdict", f"{verdict}", "The verifier failed on a random completion; see check_verifier"
         )
         number = isinstance(reward, int | float | np.number) and bool(np.isfinite(reward))
         self._expect(number, "a finite reward", reward, "A verifier that broke says so by its verdict")

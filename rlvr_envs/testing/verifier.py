@@ -88,7 +88,7 @@ class _VerifierChecker:
                 verdict.outcome is not Outcome.CORRECT and verdict.score < right.score,
                 f"less than {right.score:g} for the wrong {completion!r}",
                 _said(verdict),
-                "A wrong answer that is rewarded is what a policy learns",
+                "A policy learns any wrong answer that is rewarded",
             )
 
     def any_text(self) -> None:

@@ -106,7 +106,7 @@ class TextArenaGame:
             self._tell(player, self._core.state.observations[player])
 
     def state(self, seat: int) -> dict[str, Any]:
-        """The state of the game for a player, or for the other player if that player is to move."""
+        """The state of the game for a player; if the other player is to move, the state for the other player."""
         told = self._views[seat][-1]
         forfeits = [player for player, info in self._core.state.game_info.items() if info.get("invalid_move")]
         forfeit = any(player != seat for player in forfeits)
@@ -141,7 +141,7 @@ class TextArenaGame:
     def _listen(self) -> None:
         """Pass the game's messages since the last turn to the player to move.
 
-        This asks the game itself, since the game's wrappers would repeat the whole dialogue.
+        The messages come from the game itself, since its wrappers would repeat the whole dialogue.
         """
         self._tell(*self._core.get_observation())
 
@@ -165,7 +165,7 @@ _WRONG = "noted_wrong_move"
 
 
 def _noted(set_invalid_move: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a method leave a mark on the game, also on copies, and ignore an argument that some games of 0.7.4 add."""
+    """Make a method mark the game's state, even in copies of the game, and ignore an argument that some games of 0.7.4 add."""
 
     def set_and_note(state: Any, *args: Any, player_id: int | None = None, **kwargs: Any) -> Any:
         setattr(state, _WRONG, True)

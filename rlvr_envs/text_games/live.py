@@ -36,7 +36,7 @@ class LiveGames:
         start: Callable[[], LiveProgram],
         question: Callable[[int], str],
     ) -> tuple[str, Callable[[], None]] | None:
-        """Ask the process whose game has all turns, or all turns but the last; if there is none, ask a new process.
+        """Ask the process that has played all turns, or all turns but the last; if there is none, ask a new process.
 
         Args:
             game: The game.

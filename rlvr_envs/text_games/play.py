@@ -18,7 +18,7 @@ class GameMessage(Message):
     """The message with which a two-player game answers the policy's turn."""
 
     turns: tuple[str, ...] = ()
-    """The opponent's turns since then, including turns that the game did not show to the policy."""
+    """The opponent's turns after the policy's turn, including turns that the game did not show to the policy."""
 
 
 def turns_of(dialogue: Sequence[Message]) -> tuple[Said, ...]:

@@ -100,7 +100,7 @@ def _validator(tool: Tool) -> Any:
     try:
         Draft202012Validator.check_schema(dict(tool.parameters))
     except SchemaError as error:
-        said = f"the parameters of the tool {tool.name!r} are no valid JSON schema: {error.message}"
+        said = f"the parameters of the tool {tool.name!r} are not a valid JSON schema: {error.message}"
         raise InvalidArgumentError(said) from error
     return Draft202012Validator(dict(tool.parameters))
 

@@ -78,6 +78,6 @@ def process_rules(dataset: ProcessDataset, tokenizer: Tokenizer) -> Mapping[str,
 
 
 def _room(dataset: ProcessDataset, tokenizer: Tokenizer) -> Callable[[int], int]:
-    """Make a function that maps a number of actions to the most tokens that the answers to them take."""
+    """Make a function that maps a number of actions to the maximum number of tokens of their answers."""
     longest = max(len(tokenizer.encode(f"{state}:")) for state in dataset.process.shown)
     return lambda actions: actions * longest

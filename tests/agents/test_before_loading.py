@@ -138,8 +138,8 @@ REFUSALS = (
         for model, text in (
             ("/no/such/model", "there is no such folder here"),
             ("above", "did you mean above/model?"),
-            ("gguf", "weights.gguf is no whole GGUF file"),
-            ("gguf/weights.gguf", "is no whole GGUF file"),
+            ("gguf", "weights.gguf is not a complete GGUF file"),
+            ("gguf/weights.gguf", "is not a complete GGUF file"),
             ("text.txt", "is a file"),
         )
     ),

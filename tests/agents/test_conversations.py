@@ -331,7 +331,7 @@ CASES = {
         {"text": "", "tool_calls": [function_call('{"expr')]},
         1.0,
         turns=2,
-        reply="Error: the tool call is no valid JSON",
+        reply="Error: the tool call is not valid JSON",
         echo=[function_call('{"unreadable": "{\\"expr"}')],
     ),
     "no arguments": Case(
@@ -391,7 +391,7 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         assert [call["function"] for call in calls] == [
             call["function"]["name"] for call in case.first.get("tool_calls", ())
         ]
-        assert ("parse_error" in json.dumps(calls)) == ("no valid JSON" in case.reply or case.truncated)
+        assert ("parse_error" in json.dumps(calls)) == ("not valid JSON" in case.reply or case.truncated)
         if thoughts is not None:
             assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
             assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}

@@ -242,7 +242,7 @@ def test_what_an_endpoint_cannot_do_is_refused(server: Server) -> None:
     for env, message in (
         (addition(restrict_actions=True), "has legal_actions: sample with the engine 'torch'"),
         (environment_class("GridWorld").make_vec(1), "has .*: sample with the engine 'torch'"),
-        (addition(stop=[200]), "the stop token 200 is no text"),
+        (addition(stop=[200]), "the stop token 200 is not text"),
     ):
         with pytest.raises(InvalidArgumentError, match=message):
             evaluate(env, endpoint(server), problems=1)

@@ -261,7 +261,7 @@ def test_a_file_whose_name_says_otherwise_or_that_is_cut_off_is_refused(file: Pa
     for damaged in (b"", b"GGUF", b"text", content[:100], content[:2000], struct.pack("<4sIQQ", b"GGUF", 9, 1, 1)):
         path = tmp_path / "damaged.gguf"
         path.write_bytes(damaged)
-        with pytest.raises(InvalidArgumentError, match=r"damaged\.gguf is no whole GGUF file"):
+        with pytest.raises(InvalidArgumentError, match=r"damaged\.gguf is not a complete GGUF file"):
             check_model(path)
     (tmp_path / "damaged.gguf").write_bytes(content[:-5000])
     with pytest.raises(InvalidArgumentError, match="expected a whole GGUF file"):

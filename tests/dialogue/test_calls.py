@@ -51,19 +51,19 @@ def test_calls_are_read(name: str, text: str, calls: tuple[ToolCall, ...]) -> No
 @pytest.mark.parametrize(
     ("name", "text", "error"),
     [
-        ("hermes", "<tool_call>{'name': 'add'}</tool_call>", "no valid JSON: .*Write it like"),
-        ("hermes", '<tool_call>{"name": "add", "arguments": {"a": 1}</tool_call>', "no valid JSON"),
+        ("hermes", "<tool_call>{'name': 'add'}</tool_call>", "not valid JSON: .*Write it like"),
+        ("hermes", '<tool_call>{"name": "add", "arguments": {"a": 1}</tool_call>', "not valid JSON"),
         ("hermes", '<tool_call>{"name": "add"} please</tool_call>', "after the JSON of the tool call comes 'please'"),
         ("hermes", '<tool_call>["add"]</tool_call>', "must be a JSON object, .*; got list"),
         ("hermes", '<tool_call>{"arguments": {}}</tool_call>', "needs the name of a tool, .*; got None"),
         ("hermes", '<tool_call>{"name": "add", "arguments": [1]}</tool_call>', "arguments of add must be a JSON"),
-        ("hermes", "<tool_call>" + "[" * 100_000, "no valid JSON"),
-        ("hermes", "<tool_call>" + "1" * 5000 + "</tool_call>", "no valid JSON"),
+        ("hermes", "<tool_call>" + "[" * 100_000, "not valid JSON"),
+        ("hermes", "<tool_call>" + "1" * 5000 + "</tool_call>", "not valid JSON"),
         ("hermes", "<tool_call><function=add>a=1</function></tool_call>", "expected <parameter=NAME>"),
-        ("llama", '<|python_tag|>{"name": "add", ', "no valid JSON"),
-        ("mistral", "[TOOL_CALLS]add(1)</s>", "no valid JSON"),
+        ("llama", '<|python_tag|>{"name": "add", ', "not valid JSON"),
+        ("mistral", "[TOOL_CALLS]add(1)</s>", "not valid JSON"),
         ("harmony", "<|channel|>commentary to=functions.add<|message|>1 + 1<|call|>", "after the JSON"),
-        ("deepseek", "<｜tool▁call▁begin｜>add<｜tool▁call▁end｜>", "no valid JSON"),
+        ("deepseek", "<｜tool▁call▁begin｜>add<｜tool▁call▁end｜>", "not valid JSON"),
     ],
 )
 def test_what_is_wrong_with_a_call_is_said(name: str, text: str, error: str) -> None:

@@ -163,7 +163,7 @@ def changed(family: str, old: str, new: str) -> Any:
         (changed("chatml", "{%- if tools %}", "{%- if none %}"), "does not list tools: 'add'"),
         (
             changed("chatml", "<tool_call>", "<call>"),
-            r"writes tool calls in another format than any of 'hermes', .*<call>",
+            r"writes tool calls in a format other than any of 'hermes', .*<call>",
         ),
         (changed("chatml", "+ message.content + '\\n</tool", "+ '\\n</tool"), "leaves out messages after a turn"),
         (
@@ -178,7 +178,7 @@ def test_a_template_that_is_not_made_for_tools_is_refused(tokenizer: Any, messag
 
 
 def test_a_format_that_is_not_the_templates_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="another format than 'mistral'"):
+    with pytest.raises(InvalidArgumentError, match="a format other than 'mistral'"):
         TemplateDialogue(tokenizer_of("chatml"), [TOOL], call_format=CALL_FORMATS["mistral"])
 
 

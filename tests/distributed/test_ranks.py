@@ -182,7 +182,7 @@ def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
     zero, one = on_ranks(2, start)
     assert isinstance(zero, InvalidArgumentError)
     assert isinstance(one, InvalidArgumentError)
-    assert str(zero).startswith("rank 1: the engine was started with another model")
+    assert str(zero).startswith("rank 1: the engine was started with a different model")
 
 
 def test_a_server_of_all_ranks_gets_weights_once_and_each_rank_compares_them() -> None:

@@ -54,7 +54,7 @@ def test_a_proof_that_lean_accepts_is_correct(server, completion):
         ("simp -- uses(propext, sorryAx)", Outcome.INCORRECT, "rests on sorryAx"),
         ("simp -- uses(Lean.ofReduceBool)", Outcome.INCORRECT, "rests on Lean.ofReduceBool"),
         ("simp -- uses(x)\n  trace 'two' does not depend on any axioms", Outcome.INCORRECT, "rests on x"),
-        ("omega\ntheorem three : 1 = 2 := x", Outcome.INCORRECT, "is no term: <input>:1:9"),
+        ("omega\ntheorem three : 1 = 2 := x", Outcome.INCORRECT, "is not a term: <input>:1:9"),
         ("slow", Outcome.TIMEOUT, "past its time"),
         ("memory", Outcome.VERIFIER_ERROR, "could not run Lean: Lean REPL process exceeded memory limit"),
         ("set_option debug.skipKernelTC true in decide", Outcome.INCORRECT, "may not contain 'set_option'"),

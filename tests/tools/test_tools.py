@@ -188,7 +188,7 @@ def positional(x: int, /) -> str:
         ([positional], "the parameter 'x' of the tool 'positional' must have a type hint and be named in calls"),
         ([add, add], r"each must have a name of its own; got \['add', 'add'\]"),
         ([3], "a tool must be one of calculator.*; got 3"),
-        ([FunctionTool(add, "add", "", {"type": "integr"})], "the parameters of the tool 'add' are no valid JSON"),
+        ([FunctionTool(add, "add", "", {"type": "integr"})], "the parameters of the tool 'add' are not a valid JSON"),
     ],
 )
 def test_what_is_no_tool_is_refused(tools: list[Any], message: str) -> None:

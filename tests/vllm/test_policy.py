@@ -602,7 +602,7 @@ def test_remax_takes_its_baseline_from_the_engine_too() -> None:
 
 def test_an_agent_refuses_a_sampler_of_another_policy() -> None:
     env = world(1)
-    with pytest.raises(InvalidArgumentError, match="the weights of another policy than the one that learns"):
+    with pytest.raises(InvalidArgumentError, match="the weights of a policy other than the one that learns"):
         GRPO(learner(), GRPOConfig(), sampler=on_torch(learner(), env))
 
 

@@ -139,7 +139,7 @@ def test_values_of_problems_are_those_of_their_starts() -> None:
     values = exact.optimal_values(mdp)
     starts = [env.streams.dataset[at].reference.state for at in range(40)]  # type: ignore[attr-defined] # a ProcessStart
     np.testing.assert_allclose(exact.optimal_returns(env), values.state[starts], atol=1e-12)
-    with pytest.raises(InvalidArgumentError, match="Addition is no finite decision process"):
+    with pytest.raises(InvalidArgumentError, match="Addition is not a finite decision process"):
         exact.state_mdp(token_env("Addition"))
 
 

@@ -57,7 +57,7 @@ _SINGLE_VALUES = (Kind.INTEGER, Kind.DECIMAL, Kind.FRACTION, Kind.MIXED, Kind.CO
 
 
 def another_answer(gold: Gold) -> str | None:
-    """A wrong answer of the gold's kind; None if the gold is not a single value, since a hedge might then be misread."""
+    """A wrong answer of the gold's kind; None if the gold is not a single value, since two answers might be read as one."""
     if gold.kind not in _SINGLE_VALUES or gold.value is None:
         return None
     return write(gold.value + Expression.constant(1))
@@ -89,8 +89,8 @@ def formulas_of(prompt: str) -> list[str]:
 def restated_formulas(gold: Gold, prompt: str) -> list[str]:
     """The formulas of a prompt that would be wrong as an answer.
 
-    If the gold is an integer or a decimal, these are all formulas of unevaluated arithmetic, even with the gold's value. If the
-    gold is another number or a polynomial, these are all formulas with another value.
+    If the gold is an integer or a decimal, these are the formulas of unevaluated arithmetic, even those with the gold's value.
+    If the gold is another number or a polynomial, these are the formulas with another value.
     """
     if gold.kind in (Kind.INTEGER, Kind.DECIMAL):
         return [formula for formula in formulas_of(prompt) if _is_arithmetic(formula)][:_MAX_FORMULAS]

@@ -1,4 +1,4 @@
-"""The questions for a verifier, and the expected results."""
+"""Cases of an audit: questions for a verifier, with the expected results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from verifiers.types import Problem
 
 
 class Label(enum.StrEnum):
-    """The expected result."""
+    """The expected result of a case."""
 
     CORRECT = "correct"
     WRONG = "wrong"

@@ -16,7 +16,7 @@ from verifiers.types import Problem
 
 
 class Check(enum.StrEnum):
-    """Errors that a verifier can have."""
+    """The kinds of error that an audit looks for."""
 
     FALSE_POSITIVE = "false positive"
     """A wrong answer was accepted."""
@@ -173,7 +173,7 @@ def check_repeats(
 def check_threads(
     tally: Tally, runner: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
 ) -> None:
-    """Repeat a sample of questions in several threads; also ask them, and all hostile questions, off the main thread."""
+    """Repeat a sample of questions in several threads; then ask this sample and all hostile questions off the main thread."""
     ordinary = [pair for pair in pairs if not pair[0].hostile]
     sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
     _repeat(tally, runner, sample, deadline_s, "threads", Check.THREADS)

@@ -177,7 +177,7 @@ class _Writer:
         return family, Label.WRONG, completion, completion
 
     def _answer(self, label: Label) -> str:
-        """An answer from the subject or, one time in four, from a transformation whose label follows from mathematics."""
+        """Take an answer from the subject or, one time in four, from a transformation whose label follows from mathematics."""
         own = self._drawn.right if label is Label.CORRECT else self._drawn.wrong
         rewrites = [
             answer
@@ -198,7 +198,7 @@ class _Writer:
         return self._format.replace(ANSWER, answer)
 
     def _filled(self, text: str, answer: str, other: str) -> str:
-        """Fill a wording with the marked answer and another answer, which is plain at `{other}` and marked at `{first}`."""
+        """Fill a wording: the marked answer at `{mark}`, and another answer, plain at `{other}` and marked at `{first}`."""
         if self._encloses:
             return text.format(mark=self._mark(answer), other=other, first=self._mark(other))
         lines = text.replace("**{mark}**", "{mark}").replace("{mark}.", "{mark}").replace("{first}.", "{first}")

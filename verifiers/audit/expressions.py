@@ -108,7 +108,7 @@ class Expression:
 
     @property
     def rational(self) -> Fraction | None:
-        """The value, if it is a rational number."""
+        """The value if it is a rational number, else None."""
         return self.terms.get(ONE, Fraction(0)) if set(self.terms) <= {ONE} else None
 
     @property

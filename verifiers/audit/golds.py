@@ -93,7 +93,7 @@ class Gold:
 
     @property
     def number(self) -> Fraction | None:
-        """The value, if it is a rational number."""
+        """The value if it is a rational number, else None."""
         return None if self.value is None else self.value.rational
 
 

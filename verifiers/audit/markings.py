@@ -1,4 +1,4 @@
-"""Markings that change nothing about an answer, and how common they are."""
+"""Markings around an answer that do not change it, such as dollar signs, and how common they are."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Wrapper:
-    """A marking that changes nothing about an answer."""
+    """A marking around an answer that does not change the answer."""
 
     name: str
     before: str
@@ -41,4 +41,4 @@ WRAPPERS = (
     *(Wrapper(f"<{tag}>", f"<{tag}>", f"</{tag}>") for tag in HTML),
     *(Wrapper(f"\\{command}", f"\\{command}{{", "}", usual=command == "text") for command in TEX),
 )
-"""The markings that every verifier of this package reads through."""
+"""The markings that every verifier of this package ignores."""

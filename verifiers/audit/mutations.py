@@ -17,11 +17,11 @@ from verifiers.audit.golds import Gold, Kind, squeezed
 from verifiers.audit.registry import near
 
 _MAX_MUTANTS = 3
-"""Maximum number of mutants that one mutation makes of a gold: at the first, middle and last place."""
+"""Maximum number of mutants that one mutation makes of a gold: at the first, the middle and the last possible place."""
 _VALUES = ("frac", "dfrac", "tfrac", "sqrt", "left", "right", "cdot", "times", "infty", "pm", "quad")
 _SETS = ("le", "leq", "ge", "geq", "ne", "neq", "cup", "mid", "in", "notin", "mathbb", "text", "mathrm")
 _PLAIN = frozenset((*_VALUES, *_SETS))
-"""Commands beside which a changed mark always changes the value."""
+"""LaTeX commands that a gold may contain without hiding the effect of a changed mark."""
 _COMMAND = re.compile(r"\\([A-Za-z]+)")
 _PROSE = re.compile(r"\\(?:text|mathrm|mbox|textbf|mathbb|operatorname|begin|end)\s*\{[^{}]*\}|[A-Za-z]{3,}")
 _LETTER = re.compile(r"(?<![A-Za-z\\])[a-zA-Z](?![A-Za-z])")
@@ -196,7 +196,7 @@ def _master_key(gold: Gold) -> Iterator[str]:
 
 
 def _differs_from(number: int) -> Callable[[Gold], bool]:
-    """A check that a gold is surely not this number; a gold without a value must contain digits, but not this number."""
+    """Make a check that a gold is surely not this number; a gold without a value passes if its digits are not this number."""
 
     def differs(gold: Gold) -> bool:
         if gold.number is not None:

@@ -37,7 +37,7 @@ TRANSFORMATIONS: dict[str, Transformation] = {}
 
 
 def enter(name: str, label: Label, row: str, rewrite: Rewrite, option: str = "") -> None:
-    """Enter a transformation; `row` lists kinds, separated by commas, and after a semicolon `policy`, `symmetric` or both."""
+    """Add a transformation to the table; `row` has the form `kind, kind` or `kind, kind; policy symmetric`."""
     kinds, _, remarks = row.partition("; ")
     basis = "option" if option else "policy" if "policy" in remarks else "mathematics"
     TRANSFORMATIONS[name] = Transformation(

@@ -35,7 +35,7 @@ class ReportRow:
 
 @dataclass(frozen=True, slots=True)
 class OptionRow:
-    """Answers that a verifier may choose to accept, such as by an option of the math verifier; they are no faults."""
+    """Answers that a verifier may choose to accept, as the math verifier does with an option; accepting them is no error."""
 
     option: str
     """The option of the math verifier."""

@@ -82,7 +82,7 @@ class Runner:
         return answer.detail or None
 
     def ask(self, mode: Mode, asked: Sequence[Asked], *, deadline_s: float) -> list[Answer]:
-        """Ask questions and wait for all answers; after a hang or a crash, every answer is marked as such.
+        """Ask questions and wait for all answers; after a hang or a crash, every answer says so.
 
         In the threaded modes the answers come thread by thread.
         """

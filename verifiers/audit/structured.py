@@ -64,7 +64,7 @@ def _sides_exchanged(gold: Gold) -> Iterator[str]:
 
 @near(Kind.STATEMENT)
 def _constant_equation(gold: Gold) -> Iterator[str]:
-    """False statements: two about numbers, and the gold with its right side more than doubled, too much for a rounding."""
+    """False statements: two about numbers, and the gold with its right side more than doubled, which no rounding explains."""
     read = _read(statement, gold)
     yield "1=2"
     yield "\\sin(1)=7"

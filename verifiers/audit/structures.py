@@ -243,7 +243,7 @@ class Rounded:
         return read_expression(text)
 
     def groups(self) -> Iterator[re.Match[str]]:
-        """The innermost floors and ceilings: groups 1 and 2 are `floor` or `ceil` and the expression that is rounded."""
+        """Find the innermost floors and ceilings; group 1 is `floor` or `ceil`, and group 2 the expression that is rounded."""
         return _INNERMOST.finditer(self.text)
 
     def differs(self, other: str) -> bool:

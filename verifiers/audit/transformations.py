@@ -42,7 +42,7 @@ def _if(condition: object, *texts: str) -> tuple[str, ...]:
 
 
 def _of(forms: Callable[[Fraction], Iterable[str]]) -> Rewrite:
-    """Make a rewriting of a gold from a function that gives the forms of its number n."""
+    """Turn a function of a number into a rewriting of golds; the function gives the forms of the gold's number."""
     return lambda gold: forms(_number(gold))
 
 
@@ -220,7 +220,7 @@ def _inner(gold: Gold) -> str:
 
 
 def _like(gold: Gold, texts: Iterable[str]) -> str:
-    """Write other elements as the gold's container: a tuple, or a list without brackets."""
+    """Write elements in the form of the gold: as a tuple, or as a list without brackets."""
     return f"({', '.join(texts)})" if gold.kind is Kind.TUPLE else ", ".join(texts)
 
 

@@ -44,7 +44,7 @@ _CONTINUED = re.compile(
     r"|<\|(?:endoftext|end_of_text|eot_id|eom_id|im_end|end|eos|return|im_start|start_header_id|user|human)\|>"
     r"|<[|｜](?:end▁of▁sentence|User)[|｜]>|</s>(?=\s*<(?:s>|\|))|<eos>|<end_of_turn>|<start_of_turn>)"
 )
-"""Matches the end of a text or turn, or the beginning of another question, behind which some models go on."""
+"""Matches the end of a text or turn, or the start of another question, after which some models go on writing."""
 _REFUSAL_LENGTH = 500
 _SAYS_SOMETHING = re.compile(r"[^\W_]")
 _SHORTEST_PHRASE = len("answer: 5") - 1
@@ -73,11 +73,11 @@ class Kind(Generic[Value]):
 
 
 class Found(NamedTuple, Generic[Value]):
-    """The answer of a response, or why there is none."""
+    """The answer that a response gives, or the reason why it gives none."""
 
     value: Value | None
     form: str
-    """The form of the answer, or why there is none."""
+    """The form of the answer; if there is no answer, the reason."""
     other: Value | None = None
     """A second, different answer that the response gives."""
 
@@ -135,7 +135,7 @@ class _Search(Generic[Value]):
         return any(other is not None and not self._kind.same(other, value) for other in others)
 
     def _other_part(self, mark: Mark, value: Value) -> Value | None:
-        """A different answer in another of several marks side by side."""
+        """A different answer in one of several marks that stand side by side."""
         others = (self._value(part) for part in mark.parts)
         return next((other for other in others if other is not None and not self._kind.same(other, value)), None)
 
@@ -231,7 +231,7 @@ class _Search(Generic[Value]):
         return Found(value, mark.form, next((other for other in others if other is not None), None))
 
     def _different(self, contents: Iterable[str], value: Value) -> Value | None:
-        """A second answer in some contents; None if a content states the first answer, or all are remarks about the first."""
+        """A second answer among some contents; None if one states the first answer, or if all are remarks about the first."""
         others = [self._kind.read(content, "second") for content in contents if content and not _declines(content)]
         found = [other for other in others if other is not None and self._kind.comparable(value, other)]
         return None if not found or any(self._kind.same(value, other) for other in found) else found[0]
@@ -251,7 +251,7 @@ class _Search(Generic[Value]):
         return sorted(later, key=lambda one: one.start)
 
     def _before(self, mark: Mark) -> Value | None:
-        """The answer of the phrase whose list this phrase continues; None if this phrase continues no list."""
+        """The answer of an earlier phrase if this phrase continues that phrase's list, else None."""
         for earlier in phrases(self._text[: mark.start]):
             values = (self._kind.read(content, "second") for content in earlier.contents)
             value = next((value for value in values if value is not None), None)

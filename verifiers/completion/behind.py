@@ -30,7 +30,7 @@ _UNIT = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{2,}|%|°[A-Z]?")
 
 
 class Correction(NamedTuple):
-    """A hesitation or a retraction after an answer."""
+    """Words after an answer that hesitate over it or retract it."""
 
     text: str
     """The text after the correction."""
@@ -61,7 +61,7 @@ _TROUBLE = re.compile(rf"[^.!?\n]{{0,120}}?{words.TROUBLES.pattern}", re.IGNOREC
 
 
 def value_alone(text: str) -> str:
-    """The value that follows a correction alone, such as `-13` after `No wait,`, or that the last sentence states."""
+    """The value that stands alone after a correction, such as `-13` after `No wait,`, or that the last sentence states."""
     if bare := _BARE.match(text):
         return bare["value"]
     text = _AROUND_A_VALUE.sub("", text[-BEFORE:])
@@ -78,7 +78,7 @@ _BARE = re.compile(
     r"(?(colon)[.!]?[ \t]*(?:\n|\Z)|(?:[.!](?:\s|\Z)|[ \t]*(?:\n|\Z)))",
     re.IGNORECASE,
 )
-"""Matches a number or a letter that is a sentence of its own; behind a colon, a line of its own."""
+"""Matches a number or a letter that is a whole sentence or, after a colon, the rest of the line."""
 _STATED = re.compile(
     r"(?:.*[,;]\s)?\s*(?:(?:i|we)\s(?:think|believe|guess)\s(?:that\s)?)?(?:(?:so|then|thus|therefore|hence)\s\W*(?:the\s(?:total|result|sum|number)\s)?)?"
     r"(?:(?:it|this|that|(?:the\s|my\s)?(?:correct\s|final\s|right\s)?answer)\s)?"
@@ -91,7 +91,7 @@ _AROUND_A_VALUE = re.compile(r"\A(?:[\s,:;!?*_—–]|\.(?![0-9])|-(?=\s)|no\b)+
 
 
 def last_number(text: str) -> str:
-    """The number that the last sentence of a text gives, as in `So it is 42 cm.`; an empty text if it gives or denies none."""
+    """The number that the last sentence of a text states, as in `So it is 42 cm.`; empty if it states or accepts none."""
     last = SENTENCE_END.split(text[-BEFORE:].rstrip(" \n.!*_$)]\\"))[-1]
     last = _OTHER_THAN.split(last, maxsplit=1)[0]
     number = None if _DENIES.search(last) else _GIVEN.fullmatch(last)
@@ -107,7 +107,7 @@ _GIVEN = re.compile(
 
 
 def last_result(text: str) -> str:
-    """The result of the calculation that ends a text, as in `6 * 7 = 42`; an empty text if none does."""
+    """The result of the calculation that ends a text, as in `6 * 7 = 42`; empty if the text does not end in a calculation."""
     before, _, result = text[-BEFORE:].rpartition("=")
     term = _CLAUSE.split(before)[-1]
     is_calculation = re.search("[0-9]", term) and not _NAME.search(term)
@@ -126,7 +126,7 @@ _RIGHT_SIDE = re.compile(
 def alternative_after(text: str, mark: Mark) -> str:
     """A value that follows an answer as an alternative, as in `12 or 24`; an empty text if there is none.
 
-    A value in another unit than the answer's is not an alternative: `90 minutes, or 1.5 hours`.
+    The same quantity in another unit is not an alternative: `90 minutes, or 1.5 hours`.
     """
     sentence = SENTENCE_END.search(text, mark.end, mark.end + BEFORE)
     match = _ALTERNATIVE.match(mark.rest) or _ALTERNATIVE.match(text, mark.end)

@@ -1,4 +1,4 @@
-"""The code blocks of a response: fenced blocks, blocks marked by tags or LaTeX, and a block that the prompt's fence opens."""
+"""The code blocks of a response: in fences, in tags or LaTeX environments, and in a fence that the prompt opened."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def last_block(
 
 
 def block_or_text(response: str, languages: Collection[str]) -> str | None:
-    """The last fenced block of a response, or the whole response if nothing is fenced; None if the result would be blank."""
+    """The last fenced block of a response, or the whole response if it has no fence; None if the result would be blank."""
     if fenced_blocks(response):
         return last_block(response, languages)
     return response if response.strip() else None
@@ -134,13 +134,13 @@ def _filled(block: Block) -> bool:
 
 
 def _open_at_start(text: str) -> bool:
-    """Whether a text seems to begin within a block: its first fence has no label, and a block is not closed."""
+    """Whether a text seems to begin inside a block: its first fence has no label, and its fences don't pair up."""
     blocks = _fenced(text)
     return bool(blocks) and not blocks[0].info and not all(block.closed for block in blocks)
 
 
 def _continued(text: str) -> Block | None:
-    """The code with which a text begins, or None. A fence without a label after this code closes the block of the prompt."""
+    """The code with which a text begins, or None; a fence without a label after the code closes the prompt's block."""
     first = _first_line(text)
     surely = _begins_with_code(first)
     if not surely:
@@ -241,17 +241,17 @@ class _Strings:
         self._held = self._checked = 0
 
     def read(self, line: str) -> None:
-        """Advance to the line after this one."""
+        """Advance past this line."""
         self.quote = _quote_after(line, self.quote)
 
     def holds(self, number: int) -> bool:
-        """Whether the fence at a line is inside a string; in a string, the second fence of each pair has no label."""
+        """Whether the fence at a line is inside an open string, in which every second fence must have no label."""
         if self.quote and number >= self._checked:
             self._held, self._checked = self._end(number)
         return number < self._held
 
     def _end(self, number: int) -> tuple[int, int]:
-        """The line up to which fences belong to the open string (0 if they do not), and the line up to which this is known."""
+        """The line up to which fences belong to the open string (0 if they do not), and the last line that was searched."""
         infos = []
         for end in range(number, len(self._lines)):
             if fence := _FENCE.match(self._lines[end]):
@@ -263,7 +263,7 @@ class _Strings:
 
 
 def _read_block(opening: _Opening, lines: Sequence[str], start: int) -> tuple[Block, int]:
-    """The block whose opening is before the line `start`, and the number of the line after the block."""
+    """The block that opens just before the line `start`, and the number of the line after the block."""
 
     def block(end: int, *last: str, closed: bool = True) -> Block:
         content = _dedented([*lines[start:end], *last], opening.indent)
@@ -299,7 +299,7 @@ def _quote_after(line: str, quote: str) -> str:
 
 
 def _open_string(line: str, quote: str) -> str:
-    """The quote of the string that is open at the end of a piece of a line."""
+    """The quote of the string that is open at the end of a piece of a line; empty if none is open."""
     for token in _STRINGS.findall(line):
         if quote:
             # Within '...', three quotes are the end of the string and an empty string.
@@ -312,9 +312,9 @@ def _open_string(line: str, quote: str) -> str:
 
 
 def _before_fence(line: str, fence: str, quote: str) -> str | None:
-    """The code before a fence like `fence` at the end of a line of Python, None if there is no such fence.
+    """The code before a closing fence at the end of a line of Python; None if the line has no such fence.
 
-    `quote` is the triple quote of the string that is open before the line, or empty.
+    `quote` is the triple quote of the string that is open before the line; empty if none is.
     """
     end = line.rfind(fence) + len(fence)
     if end < len(fence) or not _TAGS.fullmatch(line, end):
@@ -348,7 +348,7 @@ def _marked(text: str) -> Iterator[Block]:
 
 
 def _closing(mark: re.Match[str]) -> str:
-    """The end mark for an opening mark."""
+    """The text that closes a tag or environment."""
     if mark["tag"]:
         return f"</{mark['tag']}>"
     if mark["label"] == "BEGIN":  # as MBPP's prompts have it
@@ -373,7 +373,7 @@ def _item_indent(item: int, line: str) -> int:
 
 
 def _dedented(lines: Sequence[str], indent: int) -> str:
-    """The content of a block whose fence is indented, whether or not the content is indented too."""
+    """The content of an indented block without its indentation; lines that are indented less are accepted."""
     first = next(filter(str.strip, lines), "")
     if indent and _indent(first) >= indent:
         lines = [line[min(indent, _indent(line)) :] for line in lines]

@@ -23,11 +23,11 @@ class Fence(NamedTuple):
     """The text after the backticks or tildes."""
 
     def begins(self, sign: str) -> bool:
-        """Whether this fence begins a block; if a block of `sign` is open, only a fence of the same kind with a label does."""
+        """Whether this fence begins a block; inside a block of `sign`, only a fence of the same kind with a label does."""
         return not sign or (self.info != "" and self.sign[0] == sign[0])
 
     def after(self, sign: str) -> str:
-        """The sign of the open fence after this fence, given the sign of the open fence before; empty if no fence is open."""
+        """The characters of the fence that is open after this fence, given those of the fence open before; empty if none is."""
         return self.sign if self.begins(sign) else "" if self.sign.startswith(sign) else sign
 
 
@@ -71,7 +71,7 @@ def code_spans(text: str) -> list[tuple[int, int]]:
 
 
 def is_within(place: int, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a place is in one of the spans."""
+    """Whether a position is in one of the spans."""
     return any(start <= place < end for start, end in spans)
 
 

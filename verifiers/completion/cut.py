@@ -26,18 +26,18 @@ _TURN = re.compile(
     r"(?:(?:<\|[^<>|\n]{1,40}+\|>|<start_of_turn>|<\|turn>|<s>)\s*+(?:user|human|system)\b|\[INST\])",
     re.IGNORECASE,
 )
-"""Matches the end of a turn that is followed by somebody else's turn, which the policy made up."""
+"""Matches the end of a turn before another speaker's turn, which the policy made up."""
 _LONGEST_END = 64
 _NAME = re.compile(r"[\w:-]+")
 _SIGNS = ("<", "[", "◁")
-"""The signs with which the marks of thoughts begin."""
+"""The characters with which the marks of thoughts begin."""
 _CHANNEL = r"<\|channel\|>(?:analysis|commentary)\b[^<\n]*+<\|message\|>"
 _FINAL = r"<\|channel\|>final[^<\n]*+<\|message\|>"
 _IN_A_STRING = r"(?![\"'][ \t]*+(?:[),\]:;+]|$)|\\[snwSW](?![A-Za-z]))"
 """Excludes a mark at the end of a program's string, as in `split("a</think>")`, or within a regular expression."""
 _QUOTES = "\"'`"
 _SKIPPED_CHANNEL = re.compile(r"\A(?:analysis|commentary)(?=[A-Z\s]).*assistantfinal(?P<response>.*)\Z", re.DOTALL)
-"""Matches the channels of gpt-oss if the tokenizer left out their marks."""
+"""Matches the channels of gpt-oss in a text from which the tokenizer dropped their marks."""
 
 
 class Response(NamedTuple):
@@ -46,9 +46,9 @@ class Response(NamedTuple):
     text: str
     """The text; empty if there is none."""
     missing: str = ""
-    """Why there is no response; empty if there is one."""
+    """The reason why there is no response; empty if there is one."""
     start: int = 0
-    """Where the text begins in the completion after all line ends are converted to line feeds."""
+    """The index at which the text begins in the completion, whose line ends are first converted to line feeds."""
 
 
 def cut(completion: str, *, stop: Sequence[str] = (), thoughts: Collection[str] | None = THOUGHTS) -> Response:
@@ -127,7 +127,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def _after_thoughts(text: str, names: tuple[str, ...]) -> tuple[int, bool]:
-    """Where the text after the last thought begins (0 if there is no thought), and whether a thought is open at the end."""
+    """The start of the text after the last thought (0 if there is no thought), and whether a thought is open at the end."""
     if (skipped := _SKIPPED_CHANNEL.match(text)) is not None:
         return skipped.start("response"), False
     marks = list(matches(_marks(names), _SIGNS, text)) if "<" in text or "[" in text or "◁" in text else []
@@ -163,7 +163,7 @@ def _opens(mark: re.Match[str], last_closing: Mapping[str, int]) -> bool:
 
 
 def _is_quoted(mark: re.Match[str]) -> bool:
-    """Whether a mark stands between two equal quotation marks or backticks; a single sign belongs to the text beside it."""
+    """Whether a mark stands between two equal quotation marks or backticks; a mark with only one beside it is not quoted."""
     before, after = mark.string[mark.start() - 1 : mark.start()], mark.string[mark.end() : mark.end() + 1]
     return before != "" and before == after and before in _QUOTES
 

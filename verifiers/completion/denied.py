@@ -30,7 +30,7 @@ _WHICH_IS_WRONG = (
 _VALUE_REJECTED = re.compile(
     rf"\W*[0-9][^\s,]*(?:\s(?!are|were)(?:{words.REJECTIONS.pattern})|{_WHICH_IS_WRONG})", re.IGNORECASE
 )
-"""Matches a rejected value. A verb in the plural speaks of that many things: `40 are not in the club`."""
+"""Matches a rejected value. Before a plural verb, the number counts things and is no value: `40 are not in the club`."""
 _REJECTED = re.compile(rf"[\s$*_)\\\]]*(?:{words.REJECTIONS.pattern}|{_WHICH_IS_WRONG})", re.IGNORECASE)
 _SUPPOSED = re.compile(
     rf"\W*(?:(?:and|but|so|now|well|or|note that|also)\W+)?{words.SUPPOSITIONS.pattern}", re.IGNORECASE
@@ -66,14 +66,14 @@ def is_rejected(after: str) -> bool:
 
 
 def is_doubted(clause: str, sentence: str) -> bool:
-    """Whether a clause is a supposition, or the end of the sentence denies it or leaves the answer to somebody else."""
+    """Whether a clause is a supposition, or the end of its sentence denies it or leaves the answer to somebody else."""
     return _BEFORE.may_match(sentence) and bool(
         _SUPPOSED.match(clause) or _DENIED.search(sentence) or _ATTRIBUTED.search(sentence)
     )
 
 
 def is_void(before: str, statement: str, *, is_conditional: bool = False) -> bool:
-    """Whether a statement is denied, asked or supposed; `is_conditional` if its verb is conditional, such as "would be"."""
+    """Whether a statement is denied, asked or supposed. Set `is_conditional` if its verb is conditional, such as "would be"."""
     before = before[-BEFORE:]
     cut = _CLAUSE_START.search(before)
     if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement):

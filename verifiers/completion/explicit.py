@@ -153,7 +153,7 @@ def _tagged(text: str) -> Iterator[Mark]:
 
 
 def _contents_of(content: str, *, by_line: bool = False) -> tuple[str, ...]:
-    """The readings of a mark's content: without marking (the first line if `by_line`, then all of it), and as it is."""
+    """The readings of a mark's content: without markup (if `by_line`, first its first line, then all lines), and unchanged."""
     content = content.strip()
     if len(content) > REACH:
         return (content,)
@@ -180,7 +180,7 @@ def _fields(text: str) -> Iterator[Mark]:
 
 
 def _listed(text: str, marks: Sequence[Mark]) -> list[Mark]:
-    """Join marks with only signs and joining words between them into one mark with the joined contents."""
+    """Join marks that are separated only by punctuation and joining words into one mark with the joined contents."""
     groups: list[list[Mark]] = []
     for mark in marks:
         last = groups[-1][-1] if groups else mark
@@ -210,4 +210,4 @@ _FINDERS: tuple[tuple[Form, str, Callable[[str], Iterator[Mark]]], ...] = (
     ("tag", "<[", _tagged),
     ("json", '"', _fields),
 )
-"""For each form, the one or two signs with which its marks begin, and the function that finds its marks."""
+"""For each form: the one or two characters with which its marks begin, and the function that finds its marks."""

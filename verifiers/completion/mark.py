@@ -11,9 +11,9 @@ EXPLICIT: tuple[Form, ...] = ("box", "hashes", "tag", "json")
 MOST_MARKS = 64
 """Maximum number of marks of a kind that are considered, counted from the end."""
 REACH = 1_500
-"""Number of characters after a phrase within which its statement must end."""
+"""Maximum number of characters after a phrase in which its statement must end."""
 BEFORE = 200
-"""Number of characters before a mark within which it may be denied."""
+"""Number of characters before a mark that are searched for a denial."""
 
 
 class Mark(NamedTuple):
@@ -23,8 +23,7 @@ class Mark(NamedTuple):
     start: int
     end: int
     contents: tuple[str, ...]
-    """The readings of the answer, the likeliest first; for nested marks, the innermost first. An empty mark has one empty
-    text."""
+    """Readings of the answer, the likeliest first; for nested marks, the innermost first. An empty mark has one empty text."""
     is_item: bool = False
     """Whether the mark is a phrase that begins an item of a list."""
     is_second: bool = False

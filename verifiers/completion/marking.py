@@ -1,7 +1,7 @@
-"""A piece of a response without its marking: emphasis, quotation marks, formula delimiters, TeX's text commands, HTML, bullets.
+"""A piece of a response without its markup: emphasis, quotation marks, formula delimiters, TeX's text commands, HTML, bullets.
 
-Markings come in pairs, so that their order and number change nothing. An unpaired sign is text, as are `$` in `$5` and `*` in
-`3 * 4`. Two asterisks are never text, since a piece may begin or end inside of bold text.
+Markup comes in pairs, whose order and number do not matter. An unpaired sign is text, as are `$` in `$5` and `*` in `3 * 4`.
+Two asterisks are never text, since a piece may begin or end inside bold text.
 """
 
 from __future__ import annotations
@@ -42,30 +42,30 @@ _CLOSER = {"$": "$", "$$": "$$", r"\(": r"\)", r"\[": r"\]"}
 
 @dataclass(slots=True)
 class _Piece:
-    """A part of the source: text, or a mark, which is not in the plain text."""
+    """A part of the source: text, or markup, which the plain text leaves out."""
 
     start: int
     end: int
     at: int
-    """Where the piece is, or would be, in the plain text."""
+    """The position of the piece in the plain text; for markup, the position where it would be."""
     kind: str = "text"
-    """`text`, or the kind of marking: in lower case if the piece opens the marking, in upper case if it closes it."""
+    """`"text"`, or the kind of markup: in lower case if the piece opens the markup, in upper case if it closes it."""
     partner: int = -1
-    """The number of the other piece of the pair."""
+    """The index of the other piece of the pair; -1 without a pair."""
 
 
 def view_of(source: str, *, inline: bool = False) -> View:
-    """The view of a text; recent views are cached, since the reader and a verifier look at the same pieces.
+    """The view of a text. Recent views are cached, since the reader and a verifier look at the same texts.
 
     Args:
         source: The text.
-        inline: Whether the text begins within a line, so that a sign at its start does not mark a list or heading.
+        inline: Whether the text begins within a line, so that no character at its start marks a list or a heading.
     """
     return _view(source, inline and _LINE_MARK.match(source) is not None)
 
 
 class View:
-    """A text with and without its marking; `view_of` makes it."""
+    """A text with and without its markup; `view_of` makes it."""
 
     __slots__ = ("_pieces", "_source", "plain", "values")
 
@@ -97,7 +97,7 @@ class View:
         ]
 
     def origin(self, at: int) -> int:
-        """The place in the source of a character of the plain text."""
+        """The position in the source of a character of the plain text."""
         if at >= len(self.plain):
             return len(self._source)
         number = bisect_right(self._pieces, at, key=lambda piece: piece.at) - 1
@@ -107,14 +107,14 @@ class View:
         return piece.start + at - piece.at
 
     def place(self, origin: int) -> int:
-        """The place in the plain text of a character of the source; for marking, the place where it would be."""
+        """The position in the plain text of a character of the source; for markup, the position where it would be."""
         for piece in self._pieces:
             if origin < piece.end:
                 return piece.at + (max(0, origin - piece.start) if piece.kind == "text" else 0)
         return len(self.plain)
 
     def content(self, start: int, end: int) -> str:
-        """The source of a span of the plain text, with pairs of TeX marks that are inside it, and without all other marking."""
+        """The source of a span of the plain text, with the pairs of TeX delimiters inside it and without any other markup."""
         if len(self.plain) == len(self._source):  # nothing is marked
             return self.plain[start:end].strip()
         parts: list[str] = []
@@ -145,7 +145,7 @@ class _Reader:
         self._tokens = list(_TOKEN.finditer(source, first))
         self._pieces: list[_Piece] = []
         self._open: list[tuple[str, str, int]] = []
-        """The open markings: kind, closing sign, and number of the piece."""
+        """The open markup: kind, closing sign, and index of the piece."""
         self._formula = ""
         self._nested = 0
         self._closers = self._closing_places()
@@ -173,7 +173,7 @@ class _Reader:
             self._pieces.append(_Piece(start, end, 0, kind))
 
     def _mark(self, token: re.Match[str]) -> bool:
-        """Take a token as marking; False if it is text."""
+        """Treat a token as markup; False if it is text."""
         if token["brace"]:
             return self._brace(token)
         if token["command"]:
@@ -195,7 +195,7 @@ class _Reader:
         return False
 
     def _wraps(self, token: re.Match[str]) -> bool:
-        """Whether a token in a formula marks the whole content of the formula, or of another marking in the formula."""
+        """Whether a token in a formula encloses the whole content of the formula, or of other markup in the formula."""
         if token["html"]:
             return token[0].startswith("</") or f"</{_tag_name(token[0])}>" in self._source[token.end() :]
         if not token["emphasis"] or not self._open:
@@ -282,7 +282,7 @@ class _Reader:
         return closing != "$" or (places[following][1] and not self._source[token.end()].isspace())
 
     def _closing_places(self) -> dict[str, list[tuple[int, bool]]]:
-        """The places of each closing sign; with each place, whether a formula can end there."""
+        """The positions of each closing sign, each with whether a formula can end there."""
         places: dict[str, list[tuple[int, bool]]] = {closing: [] for closing in _CLOSER.values()}
         for token in self._tokens:
             if token["math"] in places:
@@ -344,7 +344,7 @@ class _Reader:
         return True
 
     def _paired(self, token: re.Match[str], sign: str, kind: str) -> bool:
-        """Close the emphasis that a run of signs ends; one run may end several emphases."""
+        """Close the emphasis that a run of signs ends; one run may close several emphases."""
         start = token.start()
         while start < token.end():
             rest = token.end() - start
@@ -368,7 +368,7 @@ class _Reader:
         return True
 
     def _restore(self) -> None:
-        """Turn marks that were not closed into text, except two asterisks, tags and commands."""
+        """Turn marks that were never closed into text, except double asterisks, tags and commands."""
         for piece in self._pieces:
             sign = self._source[piece.start : piece.end]
             if (

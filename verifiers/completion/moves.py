@@ -15,7 +15,7 @@ _FORMS: tuple[Form, ...] = (*EXPLICIT, "phrase", "value")
 
 
 def move_in(turn: str) -> str:
-    """The part of a turn that the turn marks or calls its move; without such a part, the whole turn without its thoughts.
+    """The part of a turn that it marks or names as its move; without such a part, the whole turn without its thoughts.
 
     An explanation in a separate paragraph below the move is left out.
     """

@@ -114,7 +114,7 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
 
 
 def _sentence(view: View, line: int, begin: int, at: int, *, is_remark: bool) -> Mark | None:
-    """The sentence around a cue, as a mark whose content is all of it; a remark on an option counts only without an answer."""
+    """The sentence around a cue, as a mark that contains all of it; a remark on an option counts only if it has no answer."""
     plain, formulas = view.plain, view.formulas()
     first = max(
         (end.end() for end in SENTENCE_END.finditer(plain, 0, at) if len(plain[: end.start()].split(". ")[-1]) > 2),
@@ -154,7 +154,7 @@ _PRAISE = ("correct", "right", "best")
 _OF_SOMETHING = re.compile(
     r"\s+(?!(?:one|answer|option|choice|response|letter|because|since|as|and|here|of|overall|but|so|while|whereas|which|that)\b)[a-z]"
 )
-"""Matches after "is correct" in "is correct only if" and "is the correct definition"."""
+"""Matches after "is correct" in "is correct only if" and "is the correct definition", which do not confirm an answer."""
 _HALF_TRUE = re.compile(
     r"\b(?:partially|partly|almost|nearly)\s(?:correct|right)\b|\b(?:correct|right)\sat\sfirst\b|\b(?:correct|right|best)\b[^.]*,\s+(?:but|yet|although)\b",
     re.IGNORECASE,

@@ -1,4 +1,4 @@
-"""Where literals stand in a text.
+"""Positions of literals in a text.
 
 Searching for a literal takes a hundredth of the time of matching a pattern at every place, and most texts contain none.
 """
@@ -31,7 +31,7 @@ def matches(pattern: re.Pattern[str], literals: Iterable[str], text: str) -> Ite
 
 
 def line_start(text: str, place: int, blanks: str) -> int:
-    """The start of the line that contains a place, if only blanks stand between the two; else -1."""
+    """The start of the line that contains a position if only blanks lie between the two; else -1."""
     while place and text[place - 1] in blanks:
         place -= 1
     return place if not place or text[place - 1] == "\n" else -1

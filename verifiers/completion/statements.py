@@ -27,14 +27,14 @@ _REMARK = re.compile(
     rf"(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\W*\Z)",
     re.IGNORECASE,
 )
-"""Matches a comma or semicolon before three or more words that end a statement; after a number, these words are a remark."""
+"""Matches a comma or semicolon before the final three or more words of a statement; after a number, such words are a remark."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
     r"|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
 _PREMISE = re.compile(r"\W*[A-Za-z]{2,}\s[^,;.]*\b(?:is|are|was|were|has|have|costs?)\b[^,;.]*[0-9]", re.IGNORECASE)
-"""Matches a sentence about a number; "so" behind it announces a value."""
+"""Matches a sentence about a number; after such a sentence, "so" announces a value."""
 _SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
@@ -51,7 +51,7 @@ _HOPS = 3
 
 
 def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The span of the statement that begins at a place; if it ends with a colon, the span of the next statement, too."""
+    """The span of the statement that begins at a position; if it ends with a colon, also the span of the next statement."""
     spans: list[tuple[int, int]] = []
     last = start
     for _ in range(_HOPS):
@@ -68,7 +68,7 @@ def statements_at(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -
 
 
 def end_of_sentence(plain: str, start: int, formulas: Sequence[tuple[int, int]]) -> int:
-    """The end of the sentence that begins at a place; no formula is divided."""
+    """The end of the sentence that begins at a position; it is never inside a formula."""
     for end in SENTENCE_END.finditer(plain, start):
         if not (end[0] == "." and _is_label(plain, end.start())) and not any(
             first < end.start() < last for first, last in formulas
@@ -94,7 +94,7 @@ TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
 
 
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
-    """The readings of a statement: all of it but an explanation, the part after its last verb, and its only marked value."""
+    """The readings of a statement: all but its explanation, the part after its last verb, and its only marked value."""
     end = _start_of_explanation(view, first, last, formulas)
     if tag_question := TAG_QUESTION.search(view.plain[first:end]):
         end = first + tag_question.start()
@@ -157,7 +157,7 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
 
 
 def after_verb(statement: str) -> str:
-    """The part of a plain statement after the last verb that has a number after it; all of it if there is no such verb."""
+    """The part of a plain statement after its last verb before a number; the whole statement if it has no such verb."""
     verbs = [verb for verb in _VERB.finditer(statement) if re.search("[0-9]", statement[verb.end() :])]
     return statement[verbs[-1].end() :] if verbs else statement
 
@@ -168,5 +168,5 @@ def last_line(text: str) -> str:
 
 
 def _opened(text: str) -> int:
-    """The excess of opening over closing round and square brackets; a half-open interval has one of each."""
+    """The number of opening minus closing round and square brackets; a half-open interval has one of each."""
     return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")

@@ -11,7 +11,7 @@ from verifiers.completion.marking import view_of
 from verifiers.completion.statements import ASIDE, SENTENCE_END
 
 _LONGEST_WHOLE = 4_000
-"""Maximum number of characters of a response that may be nothing but its answer."""
+"""Maximum number of characters of a response that may consist only of its answer."""
 
 
 def last_value(text: str) -> Mark | None:

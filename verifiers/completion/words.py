@@ -1,7 +1,7 @@
 """Tables of the words that mark an answer. Patterns are compiled from the tables, and the documentation prints them.
 
-A phrase is written as it is read. In a phrase a space matches any white space, an apostrophe matches a straight or a curly one,
-`(a|b)` is a choice, and `?` makes the character or the group before it optional.
+In a phrase, a space matches any white space, an apostrophe matches a straight or a curly one, `(a|b)` is a choice, and `?`
+makes the character or the group before it optional.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Cues:
 
 
 class Prefilter:
-    """Tells from single words whether a text can contain a phrase of some tables; this is much faster than their patterns."""
+    """Tells by single words whether a text can contain a phrase of some tables, much faster than matching the patterns."""
 
     def __init__(self, *tables: Cues) -> None:
         self._phrases = [_needed(phrase) for table in tables for phrase in table.phrases]
@@ -75,21 +75,21 @@ def _needed(phrase: str) -> list[frozenset[str]]:
 
 
 def _forms(phrase: str) -> set[str]:
-    """The longest word of a phrase: with and without a last letter that may be missing, and without its apostrophe."""
+    """Spellings of a phrase's longest word: with and without its optional last letter, and without its apostrophe."""
     texts = (phrase, phrase.replace("'", ""), phrase[:-2] if phrase.endswith("?") else phrase)
     return {max(_words(text), key=len) for text in texts}
 
 
 def _last_words(*tables: Cues) -> list[str]:
-    """Words such that every phrase of the tables contains one of them; an ending that may be missing is left out."""
+    """Words such that every phrase of the tables contains one of them; optional endings are left out."""
     return sorted({anchor for table in tables for phrase in table.phrases for anchor in _anchors(phrase)})
 
 
 class CueFinder:
     """Finds cues from the end of a text.
 
-    Searching for a pattern of many alternatives at every place takes longer than everything else together. So the last words of
-    the phrases are searched for first, and the pattern is matched only around them.
+    Matching a pattern of many alternatives at every position would take most of the time. So the last words of the phrases are
+    searched for first, and the pattern is matched only around them.
 
     Args:
         pattern: Matches the cues, without regard to case.
@@ -106,7 +106,7 @@ class CueFinder:
         return any(anchor in small for anchor in self._anchors)
 
     def backwards(self, text: str, start: int = 0) -> Iterator[re.Match[str]]:
-        """The cues that begin at or after a place, the last first; they may overlap."""
+        """The cues that begin at or after `start`, the last first; they may overlap."""
         small = text.lower()
         if len(small) != len(text):  # a letter whose lower case is two characters
             yield from reversed(list(self.pattern.finditer(text, start)))
@@ -124,7 +124,7 @@ _MOST_PLACES = 512
 
 
 def _anchors(phrase: str) -> list[str]:
-    """The last words of a phrase that ends in a choice, else its longest word; an ending that may be missing is left out."""
+    """The last words of a phrase that ends in a choice, else its longest word; an optional ending is left out."""
     if phrase.endswith(")"):
         return [word.removesuffix("s?") for word in phrase.rpartition("(")[2].rstrip(")").split("|")]
     return [max(re.sub(r"\([^()]*\)\??", "", phrase).split(), key=len).removesuffix("s?")]
@@ -158,15 +158,15 @@ CLOSINGS = ("<|end_of_thought|>", "<|END_THINKING|>", "◁/think▷", "</seed:th
 TAGS = ("answer", "final_answer")
 """Names of tags, in angle or square brackets, between which the answer stands."""
 KEYS = ("answer", "final_answer", "final answer", "finalAnswer", "correct_answer", "choice", "correct_option")
-"""Keys of a JSON object whose value is the answer."""
+"""Keys of a JSON object that hold the answer."""
 
 ANSWERS = Cues(
-    "What follows a verb behind one of these words is the answer.",
+    "The answer follows a verb after one of these words.",
     "answers?; (correct|right|best) (choice|option); (my|best|final) guess",
     "The answer is 42.",
 )
 RESULTS = Cues(
-    "The same, where no phrase with a word of the table above can be read.",
+    "The same, if the text has no phrase with a word of the table above.",
     "results?",
     "The result is 42.",
 )
@@ -177,7 +177,7 @@ VERBS = Cues(
     "The answer must be 42.",
 )
 FILLERS = Cues(
-    "Words behind the verb that are no part of the answer.",
+    "Words after the verb that are not part of the answer.",
     "therefore; thus; then; just; hence; given by; equal to; simply; exactly; precisely; definitely; certainly; "
     "clearly; obviously; actually; indeed; still; likely; probably; as follows",
     "The answer is therefore 42.",
@@ -229,7 +229,7 @@ WRONG = Cues(
     "The wrong answer is 42.",
 )
 SECOND = Cues(
-    "Directly before a word for the answer: it is a second one, beside that which stands elsewhere.",
+    "Directly before a word for the answer: the phrase gives a second answer beside another.",
     "also; alternative; another; another possible; other; other possible; second",
     "The answer is 42. Another possible answer is 43.",
 )
@@ -239,7 +239,7 @@ NEGATIONS = Cues(
     "The answer is not 42.",
 )
 REJECTIONS = Cues(
-    "Directly behind the value: the mark does not count.",
+    "Directly after the value: the mark does not count.",
     r"(is|are|was|were|seems|looks) (\w+ )?(wrong|incorrect|false|impossible|out|extraneous|invalid|rejected); "
     "(is|are|was|can|could)( not|n't); "
     "cannot be",
@@ -252,8 +252,8 @@ SUPPOSITIONS = Cues(
     "If the answer is 42, then x is even.",
 )
 HESITATIONS = Cues(
-    "At the start of a sentence or clause: a value alone behind it is the answer. Trouble in its sentence, or a calculation "
-    "with another result at the end, takes the answer before it back. Anything else changes nothing.",
+    "At the start of a sentence or clause: a value that follows alone is the answer. A word of trouble in the sentence, or a "
+    "final calculation with another result, takes the earlier answer back. Anything else changes nothing.",
     "wait; no wait; hmm; sorry; actually; hold on; on second thoughts?; on reflection",
     "The answer is 12. Wait, 42.",
 )
@@ -282,20 +282,20 @@ TROUBLES = Cues(
     "The answer is 12. Wait, x = 12 does not work.",
 )
 CONFIRMATIONS = Cues(
-    "Behind a hesitation or a retraction: nothing is taken back after all.",
+    "After a hesitation or a retraction: nothing is taken back after all.",
     r"(that|this|it|which|answer) (is|was|'s|seems|looks|checks|works|holds) (indeed |also |exactly |all "
     ")?(correct|right|out|good|fine|true|consistent); yes; confirmed; confirms; verified; matches; checks out; as "
     "expected; ✓; ✔; ✅",
     "The answer is 42. Wait, let me check: 6 * 7 = 42. Yes.",
 )
 ALTERNATIVES = Cues(
-    "At the start of the sentence behind a mark: the value that follows is a second answer.",
+    "At the start of the sentence after a mark: the value that follows is a second answer.",
     "or; or maybe; or perhaps; or possibly; maybe; perhaps; possibly; alternatively; it could (also )?be; "
     "it might (also )?be; it is also",
     "The answer is 42. Or maybe 43.",
 )
 EXPLANATIONS = Cues(
-    "What follows explains the answer, and is no part of it.",
+    "The words from here on explain the answer and are not part of it.",
     ", not; , (i|we|approximately|about|roughly); , (it|they) (is|are|does|do|can|has|have); because; since; as "
     "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; i.e.; "
     "that is,?; or equivalently; for the; , (if|unless|although|though|even though|while|whereas|assuming|provided|given); "
@@ -304,14 +304,14 @@ EXPLANATIONS = Cues(
     "The answer is 42, because 6 * 7 = 42.",
 )
 PART_OF_VALUE = Cues(
-    "Words that belong to the value: what they begin is no remark.",
+    "Words that belong to the value: text that begins with one of them is not a remark.",
     "and; or; not; but; plus; minus; times; multiplied; divided; over; per; modulo; mod; except; excluding; including; "
     "without; unless; when; wherever; for; one; two; three; four; five; six; seven; eight; nine; ten; eleven; twelve; dozen; "
     "half; third; quarter; hundred; thousand; million; billion; squared; cubed; arbitrary; constant; infinity; zero",
     "The answer is 3 feet, four inches.",
 )
 TAG_QUESTIONS = Cues(
-    "Behind the answer, before a question mark: nothing is asked.",
+    "After the answer, before a question mark: the answer still counts.",
     ", right; , correct; , isn't it; , no; , yes; , ok; , okay",
     "The answer is 42, right?",
 )

@@ -1,4 +1,4 @@
-"""The table of instructions: each id with its parameters, how they are read, and the rule that a response must follow."""
+"""The table of instructions: the id of each, its parameters and how they are read, and the rule that a response must follow."""
 
 from __future__ import annotations
 
@@ -95,47 +95,47 @@ def rules() -> Mapping[str, Rule]:
 
 
 def text(value: object) -> str:
-    """A text that is not blank."""
+    """Read a text that is not blank."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("a text that is not blank")
     return value
 
 
 def texts(value: object) -> tuple[str, ...]:
-    """A list of texts that are not blank."""
+    """Read a list of texts that are not blank."""
     if not isinstance(value, list | tuple) or not value:
         raise ValueError("a list of one or more texts")
     return tuple(map(text, value))
 
 
 def whole(value: object) -> int:
-    """A whole number of at least 0; data sets also write it as 5.0."""
+    """Read a whole number of at least 0; data sets also write it as a float, such as 5.0."""
     if not is_number(value) or not isinstance(value, int | float) or not 0 <= value < math.inf or value % 1:
         raise ValueError("a whole number of at least 0")
     return int(value)
 
 
 def positive(value: object) -> int:
-    """A whole number of at least 1."""
+    """Read a whole number of at least 1."""
     if value == 0:
         raise ValueError("a whole number of at least 1")
     return whole(value)
 
 
 def percentage(value: object) -> float:
-    """A number from 0 to 100."""
+    """Read a number from 0 to 100."""
     if not is_number(value) or not isinstance(value, int | float) or not 0 <= value <= 100:
         raise ValueError("a number from 0 to 100")
     return float(value)
 
 
 def relation(value: object) -> str:
-    """The relation of a number to a limit, one of `RELATIONS`."""
+    """Read the relation of a number to a limit, one of `RELATIONS`."""
     if value not in RELATIONS:
         raise ValueError(f"one of {', '.join(map(repr, RELATIONS))}")
     return str(value)
 
 
 def compare(number: int, relation: str, limit: int) -> bool:
-    """Whether a number has this relation to a limit: it is less than the limit, or at least the limit."""
+    """Whether a number is less than a limit or at least the limit, as the relation says."""
     return number < limit if relation == "less than" else number >= limit

@@ -20,7 +20,7 @@ _SURE = 0.9
 
 
 def language(value: object) -> str:
-    """The code of a language, as a parameter of an instruction."""
+    """Read the code of a language, a parameter of an instruction."""
     if value not in LANGUAGES:
         raise ValueError(f"one of {', '.join(sorted(LANGUAGES))}")
     return str(value)

@@ -1,7 +1,8 @@
 """The preset `published`, which judges IFEval's instructions as the checkers published with IFEval do.
 
 The rules are those of `instruction_following_eval` in google-research as of 2025. They treat keywords as regular expressions,
-count `don't` as two words, and so on; `docs/ifeval.md` has the list. Here, no rule takes quadratic time.
+count `don't` as two words, and so on; `docs/ifeval.md` has the list. Unlike the published checkers, no rule here takes
+quadratic time.
 """
 
 from __future__ import annotations

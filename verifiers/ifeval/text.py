@@ -1,4 +1,4 @@
-"""Words, sentences, paragraphs and emoji of a text, as the instructions of IFEval and IFBench speak of them."""
+"""Words, sentences, paragraphs and emoji of a text, as the instructions of IFEval and IFBench define them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 
 def listed(text: str, separator: str | None = None) -> tuple[str, ...]:
-    """The items of a list that is written as one text, separated by white space or by a separator."""
+    """The items of a list written as one text, in which white space or a separator divides them."""
     return tuple(text.split(separator))
 
 
@@ -53,7 +53,7 @@ def words(text: str) -> list[str]:
 
 
 def tokens(text: str) -> list[str]:
-    """Return the words between white space, reduced to letters and digits; words without letters and digits are left out."""
+    """The words between white space, reduced to letters and digits; words without either are left out."""
     return [plain for token in text.split() if (plain := "".join(filter(str.isalnum, token)))]
 
 
@@ -61,8 +61,8 @@ def sentences(text: str) -> list[str]:
     """The sentences, each with its final mark, closing quotes and the emoji after them.
 
     A sentence ends in `.`, `!`, `?` or `…` before white space, but not after an abbreviation, an initial or the number of a
-    list item. A line break does not end a sentence, so a heading belongs to the sentence below it. Text after the last end of
-    a sentence is a sentence, too.
+    list item. A line break does not end a sentence, so a heading belongs to the sentence below it. Text after the last sentence
+    end is a sentence, too.
     """
     found, start = [], 0
     for match in _SENTENCE_END.finditer(text):

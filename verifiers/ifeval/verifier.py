@@ -22,9 +22,9 @@ class IFEvalVerifier:
     """A completion is correct when it follows every instruction of its problem, whatever else it says.
 
     The instructions are the 25 of IFEval (Zhou et al. 2023, arXiv:2311.07911) and the 58 of IFBench (Pyatkin et al. 2025,
-    arXiv:2507.02833), each judged by its own words; `docs/ifeval.md` lists where the published checkers decide otherwise. The
-    reference is anything that `verifiers.ifeval.read_instructions` takes. Text that `verifiers.completion.cut` removes is not
-    part of the response; a completion without any other text is `NO_ANSWER`.
+    arXiv:2507.02833), each judged by its literal meaning; `docs/ifeval.md` lists where the published checkers decide otherwise.
+    The reference is anything that `verifiers.ifeval.read_instructions` takes. Text that `verifiers.completion.cut` removes is
+    not part of the response; a completion without any other text is `NO_ANSWER`.
 
     Strict accuracy judges the response as it is. Loose accuracy (section 2.2 of the IFEval paper) also judges the response
     without its first line, without its last line and without both, and these four texts without asterisks: an instruction is
@@ -35,7 +35,7 @@ class IFEvalVerifier:
         mode: Whether strict or loose accuracy decides the verdict.
         partial_credit: If some but not all instructions are followed, score their share as a `SCORED` verdict.
         preset: `"published"` to judge as the checkers published with IFEval do, so that scores can be compared with published
-            scores; an instruction of IFBench is then an error. By default each instruction is judged by its own words.
+            scores; an instruction of IFBench is then an error. By default each instruction is judged by its literal meaning.
         thoughts: Names of the tags of thoughts, which are cut off; a sequence, or text with commas between them.
 
     Raises:
@@ -102,7 +102,7 @@ def _report(identifier: str, follows: Callable[[str], bool], response: str) -> d
 
 
 def _loose_texts(response: str) -> list[str]:
-    """The response without its first line, its last line or both; then these three and the response without asterisks."""
+    """The seven variants of a response that loose accuracy judges besides the response; `IFEvalVerifier` defines them."""
     lines = response.split("\n")
     shorter = ["\n".join(part).strip() for part in (lines[1:], lines[:-1], lines[1:-1])]
     return [*shorter, *(text.replace("*", "") for text in (response, *shorter))]

@@ -1,4 +1,4 @@
-"""Is a completion JSON that fits a schema? It is validated in a process with limits, without network access."""
+"""Verifies that a completion is JSON that fits a schema, in a process with limits and without network access."""
 
 from verifiers.json_schema.verifier import JSONSchemaVerifier
 

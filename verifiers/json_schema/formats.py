@@ -38,7 +38,7 @@ def _is_date(text: str) -> bool:
 
 
 def _is_time(text: str) -> bool:
-    """Whether a text is a time of RFC 3339, which requires an offset and allows leap seconds."""
+    """Whether a text is a time by RFC 3339, which requires an offset and allows leap seconds."""
     plain = re.sub(r"^23:59:60", "23:59:59", text)
     whole = re.sub(r"\.[0-9]+", "", plain).upper().replace("Z", "+00:00")
     return _holds(lambda: re.fullmatch(_TIME, plain) and datetime.time.fromisoformat(whole))
@@ -65,4 +65,4 @@ FORMATS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "ipv6": lambda text: "%" not in text and _holds(lambda: ipaddress.IPv6Address(text)),
     }
 )
-"""The checks by the format's name; by the specification, any other format is an annotation, which any text fits."""
+"""The checks by name of format; by the specification, any other format is an annotation that every text fits."""

@@ -1,7 +1,7 @@
 r"""Converts patterns of ECMA-262, with its flag `u`, to patterns of Python's `re`.
 
-Differences are rewritten: `$` is the very end; `\d`, `\w` and `\b` are ASCII; `\s` and `.` have the white space and the line
-ends of ECMA-262; `\p{...}` and `\P{...}` are sets of characters, and `\u{...}` is one character; `[]` matches nothing and `[^]`
+Differences are rewritten: `$` is the very end. `\d`, `\w` and `\b` are ASCII. `\s` and `.` have the white space and the line
+ends of ECMA-262. `\p{...}` and `\P{...}` are sets of characters, and `\u{...}` is one character. `[]` matches nothing and `[^]`
 anything. The sets of general categories come from `unicodedata`, so they follow the Unicode version of this Python. Other
 properties, such as `Script=Latin`, are refused, since they need tables that Python does not have.
 """
@@ -26,7 +26,7 @@ class PatternError(ValueError):
 
 
 class PythonPattern(str):
-    """A pattern for Python that is shown as, compares like and hashes like the original pattern."""
+    """A pattern in Python's syntax that prints, compares and hashes like the original pattern."""
 
     __slots__ = ("original",)
 
@@ -110,7 +110,7 @@ def _as_class(ranges: Ranges) -> str:
 
 
 def _in_class(escape: re.Match[str]) -> str:
-    """An escape in the form for use inside brackets; the escape of a single character is the same inside and outside."""
+    """An escape in the form that it has inside brackets; escapes of single characters are the same inside and outside."""
     ranges = _set_of(escape)
     if ranges is not None:
         return _written(ranges)
@@ -123,7 +123,7 @@ def _in_class(escape: re.Match[str]) -> str:
 
 
 def _set_of(escape: re.Match[str]) -> Ranges | None:
-    r"""The characters of an escape such as `\d` or `\P{Lu}`; None if it does not denote a set."""
+    r"""The set of characters that an escape such as `\d` or `\P{Lu}` denotes; None if it does not denote a set."""
     letter = escape[0][1]
     if escape["property"] is not None:
         ranges = _property(escape["property"])

@@ -18,15 +18,15 @@ MAX_DEPTH = 100
 
 
 class NotJSONError(ValueError):
-    """A text is not JSON, or not JSON of the kind that is read; the argument says why."""
+    """A text is not JSON, or not JSON that is accepted here; the argument says why."""
 
 
 def json_text(response: str) -> str | None:
     """The text of a response that should be JSON; None if there is none.
 
-    The first of these that exists: the whole response, if it begins as an object or an array; the JSON in its last tag
-    `answer`, found in the same way; its last fenced block that is labelled as JSON, or begins as an object or array without a
-    label; the whole response, if it is JSON.
+    It is the first of these that exists: the whole response, if it begins like an object or an array; the JSON in its last tag
+    `answer`, found in the same way; its last fenced block that is labelled as JSON, or that has no label and begins like an
+    object or array; the whole response, if it is JSON.
     """
     marks = () if response.lstrip()[:1] in ("{", "[") else explicit_marks(response, ("tag",))
     tagged = _json_text(marks[-1].contents[-1]) if marks else None
@@ -52,12 +52,12 @@ def _begins(block: Block) -> bool:
 
 
 def without_byte_order_mark(text: str) -> str:
-    """A text without a leading byte-order mark, which some editors and tools write and RFC 8259 lets a parser ignore."""
+    """A text without its leading byte-order mark, which some tools write and which RFC 8259 lets a parser ignore."""
     return text.strip().removeprefix("\ufeff")
 
 
 def read_json(text: str) -> object:
-    """Read JSON by RFC 8259, but refuse what parsers disagree on: repeated keys, and numbers too large for a float.
+    """Read JSON by RFC 8259, but refuse what parsers read differently: repeated keys, and numbers too large for a float.
 
     A leading byte-order mark is ignored.
 
@@ -78,7 +78,7 @@ def read_json(text: str) -> object:
 
 
 def _depth(text: str) -> int:
-    """The maximum number of open brackets, except brackets in strings."""
+    """The greatest depth of nested brackets, not counting brackets in strings."""
     depth = deepest = 0
     for sign in re.findall(r'"(?:[^"\\]|\\.)*+(?:"|\\?\Z)|[\[\]{}]', text, re.DOTALL):
         depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(sign, 0)

@@ -19,7 +19,7 @@ _UNFAILING = {
 
 
 class SchemaError(ValueError):
-    """A schema by which no value can be judged; the argument says why."""
+    """A schema that can't judge any value; the argument says why."""
 
 
 def validator_of(schema: object) -> Any:
@@ -63,7 +63,7 @@ def _check_keywords(schema: dict[str, Any], failing: Container[str]) -> None:
 
 
 def _inside(schema: Any, cls: Any) -> Any:
-    """The registry of a schema, which never uses the network; every reference and pattern is checked."""
+    """The registry for a schema, which never uses the network; all references and patterns of the schema are checked."""
     from jsonschema_specifications import REGISTRY
     from referencing import Resource
     from referencing.exceptions import Unresolvable
@@ -119,9 +119,9 @@ def _with_own_values(content: dict[str, Any]) -> None:
 
 
 class _Multiple:
-    """A value of `multipleOf` that divides numbers exactly, as the decimals in which they are written.
+    """A value of `multipleOf` that divides numbers exactly, as decimals.
 
-    The float 0.3 counts as 3/10, which is a multiple of 0.1. `jsonschema` divides floats, but takes the remainder of other
+    The float 0.3 counts as 3/10, a multiple of 0.1. `jsonschema` divides floats inexactly, but takes the remainder of other
     types.
     """
 

@@ -1,4 +1,4 @@
-"""JSON that fits a schema."""
+"""The verifier of JSON that must fit a schema."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class JSONSchemaVerifier:
     an object with the keys `schema` and, optionally, `expected`, and no other keys. Anything else is an error: one of these
     keys next to other keys, or only unknown (perhaps misspelt) keywords, which any JSON would fit.
 
-    The JSON is the whole response if it begins as an object or an array; else it stands in the last tag `<answer>`, or is the
-    last fenced block that is labelled as JSON or begins as JSON without a label; else the whole response if it is JSON.
-    Otherwise the verdict is `NO_ANSWER`. A leading byte-order mark is ignored, also in a schema's text. Apart from that, JSON
-    is read strictly: a repeated key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000
-    characters are `INCORRECT`, with the reason in `detail`.
+    The JSON is the whole response if it begins as an object or an array; else it is in the last tag `<answer>`, or is the last
+    fenced block that is labelled as JSON or begins like JSON without a label; else the whole response if it is JSON. Otherwise
+    the verdict is `NO_ANSWER`. A leading byte-order mark is ignored, also in a schema's text. Apart from that, JSON is read
+    strictly: a repeated key, `NaN`, a number past the range of floats, more than 100 levels and more than 1,000,000 characters
+    are `INCORRECT`, with the reason in `detail`.
 
     `format` is checked for `date`, `time`, `date-time`, `duration`, `email`, `hostname`, `ipv4`, `ipv6`, `uri`,
     `uri-reference`, `json-pointer` and `uuid`; other formats are annotations. `multipleOf` divides decimal numbers: 0.3 is a

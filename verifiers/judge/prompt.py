@@ -1,4 +1,4 @@
-"""Filling in a judge's prompt.
+"""Fills in a judge's prompt.
 
 The policy being judged writes the completion and may learn to address the judge. There are three defences. All values are
 inserted in one replacement, so a placeholder in a completion is left unchanged. `{fence}` is a checksum of the completion; the
@@ -49,7 +49,7 @@ class JudgePrompt:
         self._thoughts = thoughts
 
     def filled(self, completion: str, problem: Problem) -> tuple[str | None, str | None]:
-        """The text for the judge, and the answer that the completion marks (in a box, after `####`, in `<answer>`).
+        """Fill in the prompt, and find the answer that the completion marks (in a box, after `####`, in `<answer>`).
 
         Returns:
             The text and the answer. The text is None if there is nothing to judge: no text after the thoughts, or no marked

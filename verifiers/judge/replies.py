@@ -20,17 +20,17 @@ MIN_MASS = 0.5
 
 @dataclass(frozen=True)
 class JudgeReply:
-    """The server's reply to one question."""
+    """A server's reply to one question for the judge."""
 
     text: str = ""
     error: str | None = None
-    """Why there is no reply; None if there is one."""
+    """The reason why there is no reply; None if there is one."""
     is_cut_off: bool = False
     """Whether the reply reached the limit of tokens."""
     first_token: Mapping[str, float] | None = None
     """Log-probabilities of the likeliest first tokens, by their text; None if they were not requested or not sent."""
     tokens: int = 0
-    """Number of tokens of question and reply, as counted by the server; 0 if the server does not state it."""
+    """Number of tokens of question and reply, as counted by the server; 0 if the server sends no count."""
 
 
 class ReplyReader:
@@ -96,7 +96,7 @@ class ReplyReader:
     def _probable(
         self, reply: JudgeReply, answer: str | None, detail: dict[str, object], cost: Mapping[str, float]
     ) -> Verdict:
-        """The expected score over the labels, weighted by their probabilities as the first token."""
+        """A `SCORED` verdict: the labels' mean score, weighted by their probabilities as the first token."""
         if reply.first_token is None:
             return _unread("the server sent no log-probabilities", answer, detail, cost)
         masses = dict.fromkeys(self._meanings, 0.0)

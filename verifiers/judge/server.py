@@ -1,4 +1,4 @@
-"""Queries a judge: asks several questions at once, and never exceeds a deadline."""
+"""Queries a judge: asks several questions concurrently, and keeps to a deadline."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class JudgeServer:
     concurrency: int
 
     def ask(self, questions: Sequence[Question]) -> list[tuple[JudgeReply, float]]:
-        """Ask all questions; reply i, and the seconds it took, belong to question i.
+        """Ask all questions; item i holds the reply to question i and the seconds it took.
 
         Once all attempts of one question fail to connect, the remaining questions are not asked.
         """
@@ -90,7 +90,7 @@ class JudgeServer:
 
 
 class _Batch:
-    """The questions of one call."""
+    """The questions of one call of `JudgeServer.ask`."""
 
     def __init__(self, judge: JudgeServer, client: AsyncOpenAI) -> None:
         self._judge = judge
@@ -106,7 +106,7 @@ class _Batch:
             return await self._persistent(question), time.monotonic() - began
 
     async def _persistent(self, question: Question) -> JudgeReply:
-        """Ask until there is a reply or a refusal, or until no attempt or no time is left."""
+        """Ask until there is a reply or a refusal, or until the attempts or the time run out."""
         judge, failures = self._judge, list[ServerError]()
         address = judge.server.address
         try:

@@ -1,4 +1,4 @@
-"""`JudgeVerifier`: a language model says whether a completion is right."""
+"""`JudgeVerifier`, which asks a language model whether a completion is right."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that need more stack than the caller has left."""
+"""Calls functions that need more stack than the caller has left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks the written form of an answer that equals the gold: rejects restatements, and forms that options exclude."""
+"""Checks the form of an answer that equals the gold: rejects mere restatements, and forms that the options exclude."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _SIGNS_IN_A_ROW = re.compile(r"[-+]\s?[-+]")
 
 
 def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnswer, prompt: str) -> str:
-    """The objection to the written form of an answer that equals the gold; empty if there is none."""
+    """The objection to the written form of an answer whose value is right; empty if there is none."""
     if unordered(gold.tree) == unordered(answer.tree):
         return ""
     if options.reduced and any(not _is_reduced(node) for node in walk(answer.tree)):
@@ -61,7 +61,7 @@ def objection(options: ComparisonOptions, gold: ParsedAnswer, answer: ParsedAnsw
 
 
 def _restates(answer: ParsedAnswer, final: Node, prompt: str) -> bool:
-    """Whether a compound answer, or an equation between compounds, occurs in the prompt."""
+    """Whether an answer that is compound, or an equation between compounds, is copied from the prompt."""
     if isinstance(answer.tree, Choice):
         return False  # the options of a choice are part of the prompt
     if _is_compound(final) and occurs_in(final, prompt=prompt):
@@ -84,7 +84,7 @@ def _is_reduced(node: Node) -> bool:
 
 
 def _is_whole_quotient(node: Node) -> bool:
-    """Whether the value of a fraction of integers is an integer."""
+    """Whether a fraction of integers has an integer value."""
     value = rational_or_none(node) if isinstance(node, Divide) and is_literal(node) else None
     return value is not None and value.denominator == 1
 
@@ -97,12 +97,12 @@ def _is_compound(node: Node) -> bool:
 
 
 def _states_equation(node: Node) -> bool:
-    """Whether an answer is an equation that says more than the value of a name."""
+    """Whether an answer is an equation that states more than the value of a name."""
     return isinstance(node, Relation) and all(label(operand) is None for operand in node.operands)
 
 
 def _final_value(node: Node) -> Node:
-    """The final value of an answer: the literal value of a chain of equalities, else the side opposite the name."""
+    """The value that an answer ends with: the literal value of a chain of equalities, else the side opposite the name."""
     if not isinstance(node, Relation) or set(node.operators) - {"=", "~"}:
         return node
     values = [operand for operand in node.operands if label(operand) is None] or [node.operands[-1]]
@@ -111,7 +111,7 @@ def _final_value(node: Node) -> Node:
 
 
 def _leaves(node: Node) -> list[Node]:
-    """The expressions inside containers and before units."""
+    """The expressions of an answer, taken out of containers and without units."""
     if isinstance(node, Quantity | Percent | Degrees):
         return _leaves(node.value)
     if isinstance(node, ListOf | SetOf | Bracketed):
@@ -122,5 +122,5 @@ def _leaves(node: Node) -> list[Node]:
 
 
 def _is_unevaluated(node: Node) -> bool:
-    """Whether arithmetic with a rational result was not carried out."""
+    """Whether an answer contains arithmetic with a rational result that was not carried out."""
     return not is_literal(node) and rational_or_none(node) is not None

@@ -1,7 +1,7 @@
 """Judges batches in several processes, which stay warm and end with the verifiers that use them.
 
-They are separate programs (see `verifiers._workers`), not children of `multiprocessing`. Such children import the caller's main
-module again, so that a script without a guard would start itself, and daemonic processes may not have children.
+They are separate programs (see `verifiers._workers`), not children of `multiprocessing`: those import the caller's main module
+again, so a script without a guard would start itself; and daemonic processes may not have children.
 """
 
 from __future__ import annotations
@@ -33,14 +33,15 @@ Pair = tuple[str, Problem]
 MIN_BATCH = 32
 """Minimum number of completions for which processes are used."""
 MIN_CHUNK, MAX_CHUNK = 4, 32
-"""Number of completions that a process gets at once: few enough to balance slow completions, enough to make communication
-cheap."""
+"""Minimum and maximum number of completions in a chunk for one process: few enough that slow completions are shared evenly,
+enough to make communication cheap.
+"""
 START_COST_S = 0.5
-"""Seconds of work in the calling process before processes are started: about the cost of starting them."""
+"""Seconds that the calling process works alone before it starts others: about the time that starting them takes."""
 GLANCE_S = 0.02
-"""Seconds of work in the calling process to measure how long verdicts take, if processes are already running."""
+"""Seconds that the calling process works alone to measure the time of a verdict, if other processes are already running."""
 WORTHWHILE_S = 1e-4
-"""Minimum duration of a verdict, in seconds, that makes communication worthwhile; communication takes about a third of this."""
+"""Minimum seconds of a verdict at which other processes help; sending a completion and its verdict takes about a third."""
 _ATTEMPTS = 2
 _CHUNKS_PER_PROCESS = 8
 
@@ -137,7 +138,7 @@ class Processes:
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """In a process: answer each chunk with its verdicts, or with null if the calling process has to judge it."""
+    """Answer each chunk with its verdicts, or with null if the calling process has to judge it; called in the other process."""
     answer_requests(requests, replies, _judged)
 
 
@@ -156,7 +157,7 @@ def _verifier(pickled: str) -> Verifier:
 
 
 def _encoded(value: object) -> str | None:
-    """A value encoded for another process; None if it can't be, such as an object of a class inside a function."""
+    """A value encoded for another process; None if the value can't be sent, as with a class defined inside a function."""
     try:
         return encode(value)
     except Exception:  # noqa: BLE001 - pickling runs code of any class
@@ -195,7 +196,7 @@ _shared: weakref.WeakValueDictionary[int, Processes] = weakref.WeakValueDictiona
 
 
 def shared_processes(count: int) -> Processes | None:
-    """The processes shared by all verifiers with this count; None for a count of one, which is the calling process itself."""
+    """The processes shared by all verifiers with this `count`; None for 1, where the calling process judges alone."""
     return _shared.setdefault(count, Processes(count)) if count > 1 else None
 
 

@@ -1,4 +1,4 @@
-"""Finds the operations in an answer that the question asks to carry out, and removes operations that change nothing."""
+"""Finds operations in an answer that the question asks to carry out, and removes those that change nothing."""
 
 from __future__ import annotations
 

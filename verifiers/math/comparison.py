@@ -1,4 +1,4 @@
-"""Compares an answer with a gold answer, both given as text: their readings, their values, and the written form."""
+"""Compares an answer with a gold, both given as text: reads them, and compares their values and written forms."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _compare_trees(
 
 
 _FOR_ALGEBRA: tuple[type[Node], ...] = (Series, Integral, Limit, Derivative)
-"""The kinds of nodes whose equality no method cheaper than computer algebra can show."""
+"""The kinds of nodes for which only computer algebra can show equality."""
 
 
 def _comparer(problem: Problem | None, prompt: str, options: ComparisonOptions, algebra: AlgebraWorker) -> Comparer:

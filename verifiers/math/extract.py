@@ -31,7 +31,7 @@ METHODS: tuple[Method, ...] = FORMS
 
 
 class Extracted(NamedTuple):
-    """An answer and how it was found; `answer` is None if no answer was found."""
+    """An answer and how it was found; `answer` is None if none was found."""
 
     answer: str | None
     method: str
@@ -141,14 +141,14 @@ class _Mathematics(Kind[str]):
 
 
 def _without_typeface(answer: str) -> str:
-    """An answer without a text command around all of it; a command around one letter is kept, as it may mark a vector."""
+    """An answer without a typeface command around the whole; a command around one letter is kept, as it may mark a vector."""
     while (match := _TYPEFACE.fullmatch(answer)) is not None and len(match[1]) > 1:
         answer = match[1].strip()
     return answer
 
 
 def _stated(answer: str) -> str | None:
-    """The answer after a phrase: anything that can be read, or at most a few words of prose."""
+    """The answer that follows a phrase: anything that can be read, or a few words of prose."""
     tree = tree_or_none(answer)
     if tree is None:
         return answer if len(_WORD.findall(answer)) <= _MAX_PROSE_WORDS and _SAYS_SOMETHING.search(answer) else None
@@ -171,7 +171,7 @@ def _parts(tree: Node) -> tuple[Node, ...]:
 
 
 def _is_prose(tree: Node) -> bool:
-    """Whether an answer consists only of words, and has more words than a name or a verdict."""
+    """Whether an answer consists only of words, and of more words than a name or a verdict has."""
     words = [part.text for part in _parts(tree) if isinstance(part, Words)]
     return len(words) == len(_parts(tree)) and sum(len(text.split()) for text in words) > _MAX_PROSE_WORDS
 

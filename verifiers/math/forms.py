@@ -40,7 +40,7 @@ _WRAPPERS = (Negate, Percent, Degrees, Quantity, Ratio, Bracketed, SetOf, ListOf
 
 
 def is_literal(node: Node) -> bool:
-    """Whether an answer leaves no operation to carry out, such as a number or a fraction of integers."""
+    """Whether an answer leaves no operation to carry out: it is a number, a fraction of integers, or the like."""
     if isinstance(node, LITERALS):
         return True
     if isinstance(node, Divide):
@@ -74,7 +74,7 @@ def is_scientific(node: Multiply) -> bool:
 
 
 def unordered(node: Node, level: int = 0) -> object:
-    """A hashable key that is independent of the order of terms and factors and of the names of bound variables."""
+    """A hashable key for an expression, the same for any order of terms and factors and any names of bound variables."""
     if isinstance(node, Add):
         return ("Add", frozenset(_counted(node.terms, level)))
     if isinstance(node, Multiply):
@@ -95,7 +95,7 @@ def _key(value: object, level: int) -> object:
 
 
 def _with_name(node: Node, name: str, symbol: Symbol) -> Node:
-    """An expression with a bound variable renamed, also if the variable is the index of a name: the `n` of `a_n`."""
+    """An expression with a bound variable renamed, also where the variable is the index of a name: the `n` of `a_n`."""
 
     def replaced(leaf: Node) -> Node | None:
         if isinstance(leaf, Symbol) and leaf.name.endswith(f"_{name}"):

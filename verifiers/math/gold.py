@@ -1,4 +1,4 @@
-"""The parts of a problem that comparison needs: the gold answer, the prompt, and the options of multiple choice."""
+"""Reads from a problem what a comparison needs: the gold answer, the prompt, and the options of multiple choice."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def prompt_text(problem: Problem | None) -> str:
 
 
 def choices_of(problem: Problem | None) -> dict[str, str]:
-    """The text of each letter's option, from the problem's metadata."""
+    """The text of each option by its letter, from the problem's metadata."""
     given = problem.metadata.get("choices") if problem is not None else None
     if isinstance(given, Mapping):
         return {str(letter).strip("() .").upper(): str(option) for letter, option in given.items()}
@@ -94,6 +94,6 @@ def choices_of(problem: Problem | None) -> dict[str, str]:
 
 
 def option_behind(letter: str, texts: Mapping[str, str]) -> Node | None:
-    """The parsed option of a letter; None if the letter has no option."""
+    """The parsed option of a letter; None if the problem has no option with this letter."""
     tree = tree_or_none(f"({letter}) {texts[letter]}") if letter in texts else None
     return tree.content if isinstance(tree, Choice) else Words(folded_words(texts[letter])) if letter in texts else None

@@ -1,4 +1,4 @@
-"""Options for what counts as the same answer: a frozen record with a field for each rule of the policy that can be changed."""
+"""Options for what counts as the same answer: a frozen record with a field for each rule that can be changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from verifiers.bounds import Above, AtLeast, Between
 from verifiers.errors import InvalidArgumentError
 
 DEFAULT_ERROR = 1e-8
-"""The absolute tolerance for a problem that specifies none, if problems specify their tolerances."""
+"""Absolute tolerance for problems without a tolerance of their own, if `abs_tol` is `problem`."""
 
 DEFAULT_ROUNDING_DIGITS = 10
 
@@ -36,21 +36,21 @@ class ComparisonOptions:
     """`ignore` ignores a missing or extra unit; `require` rejects it; `convert` ignores it, and converts units of one
     dimension."""
     brackets: Literal["strict", "lenient"] = "strict"
-    """Whether the brackets around a tuple or an interval matter."""
+    """Whether the kind of brackets around a tuple or an interval must agree with the gold's."""
     vectors: Literal["lenient", "strict"] = "lenient"
     """Whether a vector may be written as a tuple."""
     base: Literal["optional", "require"] = "optional"
     """Whether the base of a numeral may be left out."""
     ordered: bool = False
-    """Whether a list without brackets has an order."""
+    """Whether the order of a list without brackets matters."""
     reduced: bool = False
     """Whether a fraction of integers must be in lowest terms."""
     evaluated: bool = False
     """Whether arithmetic with a rational result must have been carried out."""
     literals_only: bool = False
-    """Whether any answer that leaves an operation to carry out is rejected."""
+    """Whether an answer that leaves any operation to carry out is rejected."""
     echo: Literal["reject", "allow"] = "reject"
-    """Whether a compound answer that only repeats an expression of the prompt is rejected."""
+    """Whether a compound answer is rejected or allowed if it only repeats an expression of the prompt."""
     rel_tol: Annotated[float | None, Between(0, 1, open_low=True, open_high=True)] = None
     """Relative tolerance for constants, for data sets with rounded golds. The wider of this and `abs_tol` applies."""
     abs_tol: Annotated[float | Literal["problem"] | None, Above(0)] = None
@@ -66,7 +66,7 @@ class ComparisonOptions:
 
     @property
     def are_exact(self) -> bool:
-        """Whether no number is accepted in place of a different number."""
+        """Whether no number is accepted in place of a different number, as a tolerance or a rounding would allow."""
         return self.rel_tol is None and self.abs_tol is None and self.percent != "factor"
 
     def for_problem(self, metadata: Mapping[str, object]) -> ComparisonOptions:
@@ -79,7 +79,7 @@ class ComparisonOptions:
 
 
 def _error(given: object) -> float:
-    """The smallest of the errors that a problem specifies; an empty error is the default."""
+    """The smallest of the errors that a problem specifies; the default error if it specifies none."""
     texts = [text.strip() for text in given.split(",")] if isinstance(given, str) else [given]
     try:
         errors = [float(text) if text else DEFAULT_ERROR for text in texts]  # type: ignore[arg-type]  # checked by float

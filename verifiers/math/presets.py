@@ -10,7 +10,7 @@ from verifiers.errors import unknown_name
 
 @dataclass(frozen=True, slots=True)
 class Grader:
-    """Defaults of the verifier's arguments that reproduce a grader."""
+    """Defaults of the verifier's arguments with which it judges like another grader."""
 
     extraction: str = "default"
     options: Mapping[str, object] = field(default_factory=dict)

@@ -45,8 +45,9 @@ _TOPICS = {
         re.IGNORECASE,
     ),
 }
-"""Words and signs by which a prompt asks for ratios, for points with free numbers, or for something with arbitrary
-constants."""
+"""Words and signs that show that a prompt asks for ratios, for points with free numbers, or for something with arbitrary
+constants.
+"""
 
 
 def occurs_in(node: Node, *, prompt: str, text: str | None = None) -> bool:
@@ -83,7 +84,7 @@ def _is_named(name: str, text: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def _without_letters(prompt: str) -> str:
-    """A prompt in normal form without the letters before options."""
+    """A prompt in normal form, without the letters of its options."""
     return _normal_prompt(_OPTION.sub(" ", prompt) if options_in(prompt) else prompt)
 
 
@@ -117,7 +118,7 @@ def options_in(prompt: str) -> dict[str, str]:
 
 @functools.lru_cache(maxsize=1024)
 def _expressions(prompt: str) -> frozenset[object]:
-    """Every expression in the prompt, as an unordered key; a sum or product counts with all of its terms."""
+    """Keys of every expression in the prompt, from `unordered`; a sum or product has one key, which covers all its terms."""
     return frozenset(unordered(node) for tree in _formulas(prompt) for node in walk(without_neutral(tree)))
 
 

@@ -1,4 +1,4 @@
-"""The possible readings of an answer whose text can mean several things, in view of its gold."""
+"""The possible readings of an ambiguous answer, given its gold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LETTER_AS_BASE = re.compile(r"([0-9]+)_\{?([a-z])\}?")
 
 
 def without_letter_as_base(answer: str, prompt: str) -> str:
-    """Drop a letter for the base of a numeral, `100100_b`, if the prompt mentions that base; other answers are unchanged."""
+    """Drop a letter that stands for the base of a numeral, as in `100100_b`, if the prompt mentions that base."""
     match = _LETTER_AS_BASE.fullmatch(answer)
     return match[1] if match is not None and re.search(rf"\bbase[-\s]\$?{match[2]}\b", prompt) else answer
 
@@ -69,6 +69,6 @@ def _trees(
 
 
 def _in_capitals(text: ParsedAnswer) -> BasedNumber | None:
-    """Read a numeral with a base whose digits may be lower-case letters; None for anything else."""
+    """Read a numeral whose lower-case letters may be digits of its base; None for anything else."""
     tree = tree_or_none(text.normal.upper())
     return tree if isinstance(tree, BasedNumber) else None

@@ -1,7 +1,7 @@
 """The typed tree that answers are read into: numbers, expressions, relations, containers and words.
 
 Every node is frozen and hashable, and holds only plain data. Two trees are equal exactly if the answers were written in the
-same way, up to typography; equality of meaning is decided by `verifiers.math.compare.comparer`.
+same way, up to typography. `verifiers.math.compare.comparer` decides whether they mean the same.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class BasedNumber(Node):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Node):
-    """One of `pi`, `e`, `i`, `inf`."""
+    """A constant: `pi`, `e`, `i` or `inf`."""
 
     name: str
 
@@ -66,7 +66,7 @@ class Symbol(Node):
 
 
 DOTS = Symbol("...")
-"""Three dots in place of further terms, factors or items."""
+"""An ellipsis that stands for further terms, factors or items."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ class Integral(Node):
 
 @dataclass(frozen=True, slots=True)
 class Limit(Node):
-    """A limit, from the side `"+"`, `"-"` or, if empty, both."""
+    """A limit. The side of the approach is `"+"`, `"-"` or, for both sides, empty."""
 
     body: Node
     variable: str
@@ -206,7 +206,7 @@ class Clock(Node):
     hour: int
     minute: int
     half: str
-    """`"am"`, `"pm"`, or empty if not given."""
+    """`"am"` or `"pm"`; empty if the answer has neither."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,19 +231,19 @@ class ListOf(Node):
 
     items: tuple[Node, ...]
     joiner: str = ","
-    """`","`, `"and"` or `"or"`."""
+    """The word or sign between the items: `","`, `"and"` or `"or"`."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSet(Node):
-    """One of `empty`, `R`, `Z`, `N`, `Q`, `C`, possibly with a relation to zero, as in `Z>0`."""
+    """A set of numbers or the empty set: `empty`, `R`, `Z`, `N`, `Q` or `C`, possibly with a relation to zero, as in `Z>0`."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True)
 class SetOperation(Node):
-    """`union`, `intersection` or `difference`."""
+    """The `union`, `intersection` or `difference` of sets."""
 
     kind: str
     left: Node
@@ -317,7 +317,7 @@ def _nodes_of(value: tuple[object, ...]) -> Iterator[Node]:
 
 
 def rewrite(node: Node, function: Callable[[Node], Node | None]) -> Node:
-    """A copy in which, from the top down, the function's result replaces each node, unless the result is None."""
+    """A copy of a tree, in which the function's result replaces each node, from the top down; None keeps the node."""
     replaced = function(node)
     if replaced is not None:
         return replaced

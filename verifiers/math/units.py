@@ -14,7 +14,7 @@ _GENERAL = re.compile(r"units?(?:\^-?[0-9])?")
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A unit as a factor of the base units of its dimension.
+    """A unit, as a factor of the base units of its dimension.
 
     A counted noun (`"students"`) has no dimension and is never compared.
     """
@@ -27,12 +27,12 @@ class Unit:
 
     @property
     def is_label(self) -> bool:
-        """Whether this is a counted noun, and not a unit of measurement."""
+        """Whether this is a counted noun rather than a unit of measurement."""
         return not self.dimension
 
     @property
     def is_general(self) -> bool:
-        """Whether this is only the word `units`, possibly with a power, and neither a counted thing nor a measure."""
+        """Whether this is just the word `units`, possibly with a power, which names neither a counted thing nor a measure."""
         return self.is_label and all(map(_GENERAL.fullmatch, self.label.partition(" of ")[0].split()))
 
     def power(self, exponent: int) -> Unit:
@@ -154,7 +154,7 @@ _NUMERAL = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class UnitWord:
-    """One word of a unit expression with its exponent; `divides` if it follows a slash or `per`."""
+    """One word of a unit, with its exponent; `divides` is true after a slash or `per`."""
 
     word: str
     exponent: int = 1

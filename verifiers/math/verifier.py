@@ -37,8 +37,8 @@ _SETTINGS = ("preset", "extraction", "deadline_s", "memory_mib", "workers", "tho
 class MathVerifier:
     """Judges mathematical answers against a gold answer.
 
-    `problem.reference` is the gold answer as text (LaTeX or plain), an integer, a float or a `Fraction`. A multiple-choice
-    problem may carry `metadata["choices"]`: the options in order, or a mapping from letter to option.
+    The reference is the gold answer as text (LaTeX or plain), an integer, a float or a `Fraction`. A multiple-choice problem
+    may carry `metadata["choices"]`: the options in order, or a mapping from letter to option.
 
     Outcomes: `CORRECT`, `INCORRECT`; `NO_ANSWER` if the completion has no answer; `TIMEOUT` if computer algebra exceeded the
     deadline because of the answer; `VERIFIER_ERROR` (score NaN) if the gold cannot be read or has no value, or the algebra
@@ -87,7 +87,7 @@ class MathVerifier:
         self._processes = shared_processes(workers or available_cpus())
 
     def preferring(self, form: Form) -> MathVerifier:
-        """This verifier, preferring answers in the form that a prompt asks for, unless its extraction names a form."""
+        """Return a verifier that prefers answers in the form that a prompt asks for, unless the extraction names a form."""
         if self.extraction.asked is not None or self.extraction.pattern is not None:
             return self
         verifier = copy.copy(self)
@@ -150,7 +150,7 @@ class MathVerifier:
         return with_room(self._same_answer, first, second, problem)
 
     def answer_key(self, answer: str) -> Fraction | None:
-        r"""The value of an answer in a few plain digits, such as `-7`, `0.5` or `\frac{1}{2}`; None for any other answer.
+        r"""The value of an answer that is a short plain number, such as `-7`, `0.5` or `\frac{1}{2}`; None for other answers.
 
         Two answers with a key are the same exactly if their keys are equal; comparing keys is faster than `same_answer`.
         """
@@ -192,7 +192,7 @@ class MathVerifier:
         return compare_answers(answer, gold, problem, self.options, self._algebra)
 
     def _compare_strings(self, answer: str | None, reference: object) -> Comparison:
-        """Compare as lm-eval's exact match does: delete ignored strings, fold case, compare."""
+        """Compare strings as lm-eval's exact match does: delete the ignored strings, and fold case."""
         if answer is None:
             return Comparison(Outcome.NO_ANSWER, "no answer")
         ours, theirs = str(reference), answer

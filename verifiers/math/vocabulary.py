@@ -1,4 +1,4 @@
-"""The words and commands that the reader of mathematical text knows."""
+"""The words and commands that the reader of mathematical text recognises."""
 
 from __future__ import annotations
 
@@ -136,8 +136,8 @@ NO_NOUNS = _words(
 )
 """Words that change the meaning of a number or an equation, so that they can't name the counted thing or the value.
 
-This list affects verdicts, and is needed: any other word after a number is taken as the counted thing, because answers say
-`12 ways` when the problem asks for orders, and no structural rule distinguishes `6 ways` from `6 doubled`. It contains words of
+This list affects verdicts. It is needed because any other word after a number is taken as the counted thing: answers say `12
+ways` when the problem asks for orders, and no structural rule distinguishes `6 ways` from `6 doubled`. It contains words of
 arithmetic and of closed classes (negations, conjunctions, comparisons, pronouns), never nouns. A word in it can only cause the
 rejection of an answer that a gold without words would accept.
 """

@@ -1,4 +1,4 @@
-"""Scores single steps with a learned process reward model: `ProcessRewardModelVerifier`."""
+"""Scores the single steps of a completion with a learned process reward model: `ProcessRewardModelVerifier`."""
 
 from verifiers.process_reward_model.verifier import ProcessRewardModelVerifier
 

@@ -1,4 +1,4 @@
-"""The output of a process reward model at a mark: the probability that the step before it is right."""
+"""Heads of process reward models: the probability, at a mark, that the step before the mark is right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Head = Literal["token_classifier", "mlp", "value_head", "token_pair"]
 
 
 class StepModel:
-    """A model with a head that scores tokens.
+    """A process reward model: a transformer with a head that scores tokens.
 
     | head | the probability is | read by |
     |---|---|---|
@@ -126,7 +126,7 @@ def _loaded_body(name: str | PathLike[str], head: Head) -> tuple[PreTrainedModel
             self.post_init()
 
         def forward(self, inputs: Any, rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-            """The head's values f[k c] at k tokens."""
+            """The values f[k c] of the head at k tokens."""
             states = self.model(**inputs, use_cache=False).last_hidden_state[rows, columns]
             values: torch.Tensor = self.score(states) if head == "mlp" else self.v_head["summary"](states)
             return values

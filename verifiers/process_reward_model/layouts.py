@@ -21,12 +21,12 @@ _HOLE = "\ufdd0"
 
 
 class UnwritableStepsError(Exception):
-    """A completion can't be shown to the model with a mark after each step; the message says why."""
+    """A completion can't be written with a mark after each step; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StepFormat:
-    """How a problem and the steps of a completion are written for a process reward model.
+    """The format in which a problem and the steps of a completion are written for a process reward model.
 
     Raises:
         InvalidArgumentError: If the split or the mark is empty, or there is a system message but the layout is not a chat.
@@ -43,7 +43,7 @@ class StepFormat:
     system: str | None = None
     """System message of a chat whose prompt has no system message."""
     prompt_end: str = ""
-    """Text between the prompt and the first step, except in a chat."""
+    """Text between the prompt and the first step; unused in a chat."""
     step_end: str = ""
     """Text between a step and its mark."""
     mark_end: str = ""
@@ -66,7 +66,7 @@ class Step:
     end: int
     """Number of characters of the completion up to the end of the step, including the separator after it."""
     is_cut_off: bool
-    """Whether only the end of the completion ends the step."""
+    """Whether the end of the completion ends the step, instead of a separator."""
 
 
 def steps_of(completion: str, split: str) -> list[Step]:
@@ -118,7 +118,7 @@ class StepEncoder:
             )
 
     def encode(self, prompt: str | Sequence[Message], steps: Sequence[Step]) -> tuple[list[int], list[int]]:
-        """Return the tokens, and for each step the index of the token at whose output the step is scored.
+        """Encode a problem and its steps; also return, for each step, the index of the token at which the step is scored.
 
         Raises:
             UnwritableStepsError: If a step is not followed by its mark as a single token.

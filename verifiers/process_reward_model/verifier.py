@@ -57,15 +57,15 @@ class _Text:
 
 
 class ProcessRewardModelVerifier:
-    """The probability that each step is right, by a process reward model, reduced to one score in a `SCORED` verdict.
+    """Scores a completion with the probabilities that its steps are right, by a process reward model, reduced to one score.
 
     A completion is split into steps at `split`, a mark is written after each step, and the model, with its own tokenizer,
     scores each step at its mark. A verdict's score is the reduction of the steps' scores.
 
-    A step is paid its change to the reduction of the steps so far (`Verdict.token_scores`), at the policy's token that
-    completes the separator before the next step. If only the completion's end ends the last step, it is paid at the end of the
-    episode. A payment therefore does not depend on later text, and the payments sum to the score. With `"sum"`, each step is
-    paid its own score, so writing more steps earns more.
+    A step is paid the change that it makes to the reduction of the steps so far (`Verdict.token_scores`), at the policy's token
+    that completes the separator before the next step. A last step without a separator is paid at the end of the episode. So no
+    payment depends on later text, and the payments sum to the score. With `"sum"`, each step is paid its own score, so writing
+    more steps earns more.
 
     `detail["steps"]` has the end of each step, in characters of the completion, and its score.
 
@@ -75,7 +75,7 @@ class ProcessRewardModelVerifier:
 
     Args:
         model: A name or folder, with the weights of the `head`.
-        preset: A published model's settings; see `verifiers.process_reward_model.presets`. The other arguments replace them;
+        preset: A published model's settings; see `verifiers.process_reward_model.presets`. The other arguments override them;
             without a preset, layout, split, mark and head must be given.
         layout: `"chat"`: all steps are one message of the assistant, with a mark after each step. `"text"`: the same without a
             chat template. `"pieces"`: as `"text"`, but the prompt, each step and each mark are tokenised separately. `"turns"`:

@@ -1,4 +1,4 @@
-"""Does a proof hold? Coq and Lean check proofs, and an SMT solver checks terms; each is imported when it is used."""
+"""Verifiers of proofs: Coq and Lean check proofs, and an SMT solver checks terms; each is imported when it is used."""
 
 from __future__ import annotations
 

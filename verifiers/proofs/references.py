@@ -1,4 +1,4 @@
-"""References of proofs: dataclasses of texts, which data sets may also hold as JSON."""
+"""References of proofs: dataclasses of texts, which data sets may also store as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Problems of reasoning-gym, which are made and scored in the sandbox, since its scorers evaluate answers as Python.
+"""Problems of reasoning-gym, made and scored in the sandbox because its scorers evaluate answers as Python.
 
 `jailed.py` is the program that runs in the sandbox; it imports nothing from this distribution.
 """

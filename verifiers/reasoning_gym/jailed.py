@@ -1,12 +1,12 @@
 """The program that runs in the sandbox: it makes problems of reasoning-gym, and asks its scorers.
 
-It reads one request as JSON from its standard input and answers in lines of JSON. It is sent as text, and imports nothing from
-this distribution.
+It reads one request as JSON from its standard input and answers in lines of JSON. Its source is sent as text and imports
+nothing from this distribution.
 
 Some scorers evaluate the answer as Python (`eval`, sympy's `parse_expr`), in the process that scores the answer. The sandbox
-keeps such an answer from harming the machine. To keep the answer from choosing its own score, `eval` within a scorer accepts
-only literals, arithmetic, and calls of elementary functions. Otherwise `Integral(f, x)` would be an antiderivative of `f`, and
-a comprehension could write to the list of right answers.
+keeps such an answer from harming the machine. So that the answer can't choose its own score, `eval` within a scorer accepts
+only literals, arithmetic, and calls of elementary functions. Otherwise the text `Integral(f, x)` would pass as an
+antiderivative of `f`, and a comprehension could write to the list of right answers.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from fractions import Fraction
 from typing import Any
 
 CONTROL = "?"
-"""An answer that says nothing: a scorer that gives it the full score can't judge the problem."""
+"""An answer without content: a scorer that gives it the full score can't judge the problem."""
 TEST_FRACTION = 4
-"""One in this many questions belongs to the test split."""
+"""Reciprocal of the share of questions in the test split: one in four."""
 MAX_DRAWS = 400
 """Maximum number of problems of a data set that are examined to find one that can be used."""
 
@@ -103,7 +103,7 @@ def restricted() -> Iterator[None]:
 
 
 def _uses_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an answer uses each given number once, with only the allowed operators; some scorers accept any four numbers."""
+    """Whether an answer uses each given number once, with only the allowed operators; some scorers don't check this."""
     numbers = sorted(int(number) for number in re.findall(r"\d+", answer))
     return (
         re.fullmatch(r"[\d\s()+*/-]*", answer) is not None
@@ -113,25 +113,25 @@ def _uses_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
 
 
 def _is_the_probability(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an answer is the probability; without this, each prefix of the right digits, such as 0, has the full score."""
+    """Whether an answer is the whole probability; some scorers also give its prefixes, such as 0, the full score."""
     exact = entry["metadata"]["rational"]
     return abs(Fraction(answer.replace(",", "")) - Fraction(exact["numerator"], exact["denominator"])) <= 1e-4
 
 
 def _are_the_numbers(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an answer has the right numbers; without this condition, each number may be off by 1."""
+    """Whether an answer has exactly the right numbers; the scorer lets each number be off by 1."""
     given, right = (json.loads(text.replace("'", '"')) for text in (answer, entry["answer"]))
     return all(math.isclose(float(a), float(b), abs_tol=1e-9) for a, b in zip(given, right, strict=True))
 
 
 def _is_the_first_number(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether the first number of an answer is right; without this condition, its sign is ignored."""
+    """Whether the first number of an answer is right; the scorer ignores its sign."""
     found = re.search(r"-?\d+(?:\.\d+)?", answer)
     return found is not None and float(found[0]) == float(entry["answer"])
 
 
 def _is_no_premise(answer: str, entry: Mapping[str, Any]) -> bool:
-    """Whether an answer is not a premise; without this condition, a repeated premise counts as a conclusion."""
+    """Whether an answer is not a premise; the scorer accepts a repeated premise as a conclusion."""
     return _formula(answer) not in map(_formula, entry["metadata"]["premises"])
 
 
@@ -153,9 +153,9 @@ CONDITIONS: Mapping[str, Callable[[str, Mapping[str, Any]], bool]] = {
     # Without this, further words after the right words do not matter.
     "word_sorting": lambda answer, entry: answer.count(",") == len(entry["metadata"]["sorted_words"]) - 1,
 }
-"""Further conditions, by task, on an answer with the full score, since some wrong answers have it, too."""
+"""By task, a further condition on answers with the full score, which scorers also give to some wrong answers."""
 _NOT_FINITE = re.compile(r"(?<![a-z])(?:nan|inf)", re.IGNORECASE)
-"""Numbers that are not finite, which some scorers consider equal or near enough."""
+"""Matches numbers that are not finite, which some scorers consider equal or near enough to any number."""
 
 
 def score_of(dataset: Any, answer: str, entry: Mapping[str, Any]) -> float:
@@ -199,7 +199,7 @@ def unjudgeable(dataset: Any, entry: Mapping[str, Any]) -> str:
 
 
 def dataset_of(request: Mapping[str, Any]) -> Any:
-    """Make the data set of a request.
+    """Make the data set that a request describes.
 
     Raises:
         RefusedError: If there is no data set of that name, or its config is refused.
@@ -227,7 +227,7 @@ def dataset_of(request: Mapping[str, Any]) -> Any:
 
 
 def _level(name: str, level: int | None) -> dict[str, Any]:
-    """The fields of a config that a level of the curriculum sets."""
+    """The fields of a config that a level of the data set's curriculum sets."""
     from reasoning_gym.factory import CURRICULA, create_curriculum
 
     if level is None:
@@ -259,7 +259,7 @@ def _specs(given: object) -> list[Any]:
 
 
 def make(request: Mapping[str, Any]) -> dict[str, Any]:
-    """The first problem of a data set that belongs to the split, is short enough, and whose answers can be judged.
+    """The first problem of a data set that belongs to the split, is short enough, and has answers that can be judged.
 
     Raises:
         RefusedError: If there is no such problem.
@@ -290,7 +290,7 @@ def _misfit(request: Mapping[str, Any], question: str) -> str:
 
 
 def judge(request: Mapping[str, Any], say: Callable[[object], None]) -> None:
-    """Say whether the problem can be judged, then the score of the answer."""
+    """Report whether the problem can be judged, then the score of the answer."""
     dataset = dataset_of(request)
     entry = dataset[request["index"]]
     reason = unjudgeable(dataset, entry)

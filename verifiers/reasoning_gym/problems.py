@@ -27,7 +27,7 @@ class MadeProblem:
 
     question: str
     answer: str | None
-    """The right answer, or one of several right answers; None if the data set gives no answer."""
+    """The right answer, or one of several; None if the data set gives no answer."""
     index: int
     """The problem's index in the data set of its seed."""
 

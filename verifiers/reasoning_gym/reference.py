@@ -1,4 +1,4 @@
-"""The reference of a problem of reasoning-gym: the data from which the problem is made again."""
+"""The reference of a problem of reasoning-gym: the data from which the problem can be made again."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from verifiers.bounds import Between
 from verifiers.errors import InvalidArgumentError
 
 MAX_SEED = 2**32 - 10_000
-"""Upper limit of seeds (exclusive): some data sets seed NumPy with the sum of their seed and an index, which must fit 32
-bits."""
+"""Exclusive upper limit of seeds: some data sets seed NumPy with seed plus index, which must fit in 32 bits."""
 _OWN = ("seed", "size")
 
 
@@ -70,7 +69,7 @@ def _is_plain(value: object) -> bool:
 
 
 def read_reference(reference: object) -> ReasoningGymReference:
-    """Return a reference unchanged, or make it from a mapping with its fields.
+    """Return a reference unchanged, or make one from a mapping with its fields.
 
     Raises:
         InvalidArgumentError: If the reference is neither of these, or a field is invalid.

@@ -20,11 +20,11 @@ from verifiers.sandbox import Isolation, ProgramOutput
 from verifiers.types import Outcome, Problem, Verdict
 
 _THREADS = 16
-"""Maximum number of verdicts that are waited for at once; the sandbox runs as many programs as there are CPUs."""
+"""Maximum number of verdicts to wait for at once; the sandbox runs as many programs at a time as there are CPUs."""
 
 
 class ReasoningGymVerifier:
-    """A completion is correct when reasoning-gym's own scorer gives its answer the full score, 1.0.
+    """Judges problems of reasoning-gym: a completion is correct if the problem's own scorer gives it the full score, 1.0.
 
     The reference is a `ReasoningGymReference`, or a mapping with its fields, from which the problem is made again. The
     answer is the content of the response's last `<answer>…</answer>`; without these tags the verdict is `NO_ANSWER`.

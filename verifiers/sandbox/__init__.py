@@ -1,7 +1,7 @@
-"""A jail for untrusted code on Linux, for any use: isolation, fork servers, limits, and one narrow interface.
+"""A jail for untrusted code on Linux, for any purpose: isolation, fork servers, limits, and one narrow interface.
 
 `ProgramRunner` runs a Python program for its output, and `CommandRunner` runs programs that are installed on the machine. The
-module `contract` describes how the jail runs its user's own code.
+module `contract` describes how a package runs its own code in the jail.
 """
 
 from verifiers.sandbox.command import (

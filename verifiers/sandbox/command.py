@@ -28,7 +28,7 @@ _CONTRACT = Contract(_IN_JAIL, (_ROLE,), prepare=f"{_IN_JAIL}.command:prepare")
 _FILES = ("stdin", "stdout", "stderr", "request", "answer")
 _PLAN = Plan(_FILES, ((_ROLE.name, _FILES),))
 _PATH = re.compile(r"(?!/)(?:(?:(?!\.\.?(?:/|\Z))[^/\0]+)(?:/(?=.)|\Z))+")
-"""A path beneath a folder, without `.` and `..`."""
+"""Matches a path beneath a folder, without `.` and `..`."""
 _ADVICE = (
     "Programs of the machine run isolated on Linux 5.13 or later, x86-64 or aarch64, with seccomp filters and with landlock or "
     "user namespaces (5.12, and mounts in them, for a folder to write in and for processes); in a container, the seccomp "
@@ -37,7 +37,7 @@ _ADVICE = (
 
 
 class LaunchError(Exception):
-    """A program could not be started; the error says nothing about its input."""
+    """A program could not be started; the message says nothing about the program's input."""
 
 
 class NotExecutableError(LaunchError):
@@ -45,12 +45,12 @@ class NotExecutableError(LaunchError):
 
 
 class UnplacedFilesError(LaunchError):
-    """The files have names that no folder can hold, or don't fit into the folder in memory."""
+    """The files have names that no folder can hold, or they don't fit into the folder in memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """An installed program, with its files and its rights."""
+    """An installed program to run, with its files and its rights."""
 
     arguments: Sequence[str]
     """The path of the program, and its arguments."""
@@ -89,7 +89,7 @@ class Finished:
     exit_code: int | None
     """The exit status, negative for a signal; None if the run was stopped."""
     stopped: str | None
-    """The limit that was exceeded: `"cpu"`, `"wall"`, `"idle"`, `"memory"`, `"output"`, or None."""
+    """The limit that was exceeded: `"cpu"`, `"wall"`, `"idle"`, `"memory"` or `"output"`; None if none was."""
     stdout: bytes
     """The program's output, in which `.` replaces the folder's path."""
     stderr: bytes

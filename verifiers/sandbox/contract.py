@@ -1,4 +1,4 @@
-"""The jail's contract with its user: which code the jail's processes run, and which of these processes a job starts.
+"""The contract between the jail and the package that uses it: the code that processes run, and the processes of a job.
 
 A contract names a package. Before the first fork, the fork server loads modules of that package and of the jail's own package,
 and nothing else of this distribution; these modules use only the standard library, and no `__init__.py` is run. The roles of
@@ -16,7 +16,7 @@ A job lasts until the process of its last role ends. The function of a role neve
 
 The last role may be a lasting one, whose process serves job after job with equal limits. The process's descriptor `CONTROL` is
 a socket, on which the descriptors of each job arrive with one byte (`socket.recv_fds`). After each job the process sends
-`READY`, or ends. A process that has served other jobs may instead send `DECLINED` and end: a new process then gets the job.
+`READY`, or ends. A process that has served other jobs may instead send `DECLINED` and end; the job then goes to a new process.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ MOST_DESCRIPTORS = 8
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """The role of a process in a job."""
+    """A function that a process of a job runs."""
 
     name: str
     run: str
     """The function, as `module:function`."""
     lasting: bool = False
-    """Whether the role's process serves job after job."""
+    """Whether the role's process serves one job after another."""
     output_mib: int = 0
-    """Room in each file that the process writes, in MiB, even if the limits of a job leave less."""
+    """Minimum size limit, in MiB, of each file that the process writes, even if the limits of a job allow less."""
     confines_itself: bool = False
     """Whether the process itself enters the jail (`programs.command`) and may start others. Its fork server isn't in a jail."""
 
@@ -58,22 +58,24 @@ SCRIPT = Role("script", "verifiers.sandbox.programs.script:run_script")
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """The code that runs in the jail."""
+    """The code that the jail's processes run."""
 
     package: str
     """The full name of the package, which the fork server imports without the packages that hold it."""
     roles: tuple[Role, ...]
     prepare: str = ""
-    """A function, named as in `Role.run`, that the fork server calls before it imports any role, with `Packages` as a mapping;
-    by then, modules of the packages are loaded."""
+    """A function, named as in `Role.run`, that the fork server calls before it imports any role. Its argument is the mapping
+    `Packages`; modules of the packages are loaded by then.
+    """
     sample: str = SCRIPT_SAMPLE
-    """A function, named as in `Role.run`, that does what most processes do, and ends; each of its descriptors from 3 to 5 is a
-    program. The fork server uses it to find the memory that processes write to."""
+    """A function, named as in `Role.run`, that does what most processes do, and then ends. The fork server runs it to find the
+    memory that processes write to. Each of its descriptors 3 to 5 is a program.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The processes that a job starts, and how they are connected."""
+    """The processes that a job starts, and the files and pipes that connect them."""
 
     files: tuple[str, ...]
     """Names of the files that come with the job."""
@@ -86,7 +88,7 @@ class Plan:
 def encoded_request(plan: Plan, limits: Limits, *, kept: bool = False) -> bytes:
     """Encode the request to a fork server; a descriptor is an index into the files, the pipes' ends and the null device.
 
-    A process that is kept goes on after the job, until it ends or its first file, a pipe, is closed at the other end.
+    With `kept`, the process goes on after the job, until it ends or its first file, a pipe, is closed at the other end.
     """
     ends = [name for _, names in plan.roles for name in names if name[0] in "<>"]
     pipes = list(dict.fromkeys(name[1:] for name in ends))

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from verifiers.errors import SandboxUnavailableError
 
 _OF_A_SERVER = 129
-"""Number of descriptors that a fork server needs: `isolation.devices.NULL` is its highest."""
+"""Number of descriptors that a fork server needs; `isolation.devices.NULL` is the highest of them."""
 
 
 @contextlib.contextmanager
 def enough_descriptors() -> Iterator[None]:
-    """Raise SandboxUnavailableError, which says what to do, if the system says that too many files are open."""
+    """Raise SandboxUnavailableError with advice if the system reports within the block that too many files are open."""
     try:
         yield
     except OSError as error:
@@ -30,7 +30,7 @@ def enough_descriptors() -> Iterator[None]:
 
 
 def check_server_limit() -> None:
-    """Raise OSError if a fork server of this process could not open enough files."""
+    """Raise OSError if a fork server started by this process could not open enough files."""
     hard = _limits()[1]
     if 0 <= hard < _OF_A_SERVER:  # a negative number means no limit
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

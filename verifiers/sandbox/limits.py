@@ -1,4 +1,4 @@
-"""The resource limits of one job, and the names of the isolation layers; this module can be imported on every platform."""
+"""The resource limits of a job, and the names of the isolation layers; importable on every platform."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Isolation = Literal["auto", "strict", "available", "none"]
 ISOLATIONS: tuple[str, ...] = get_args(Isolation)
 """Levels of isolation that can be requested."""
 FOLDER = "/rlvr-folder"
-"""The path of an installed program's folder, if the folder is in memory."""
+"""The path of an installed program's folder if the folder is in memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,14 +19,14 @@ class Limits:
     """Resource limits of one program."""
 
     cpu_s: float
-    """CPU seconds, over all threads of the program."""
+    """Maximum CPU seconds over all threads of the program."""
     wall_s: float
-    """Seconds of wall-clock time, from the fork."""
+    """Seconds of wall-clock time, counted from the fork."""
     idle_s: float
-    """Seconds in which none of the job's processes runs."""
+    """Seconds for which no process of the job may run before the job counts as idle."""
     memory_mib: int
-    """Address space, in MiB."""
+    """Maximum address space of the program, in MiB."""
     output_mib: int
-    """Maximum size of standard output, and of standard error, in MiB."""
+    """Maximum size of standard output and of standard error, in MiB each."""
     processes: int
-    """Threads of the program (Linux counts them as processes of the user)."""
+    """Maximum number of threads of the program (Linux counts threads as processes of the user)."""

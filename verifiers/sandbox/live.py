@@ -1,4 +1,4 @@
-"""A Python program that keeps running in the sandbox between questions."""
+"""Python programs that keep running in the sandbox between questions."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ class ProgramEndedError(Exception):
 class LiveProgram:
     """A program that answers each line of standard input with a line of standard output; used by one thread at a time.
 
-    The limits are those of a single run, and apply to all answers together. The program ends when no more questions can be
-    asked: with `close`, with this object, or with this process.
+    The limits apply to all answers together, as to a single run. The program ends with `close`, with this object, or with this
+    process.
 
     Args:
         pool: The fork servers.
         limits: The program's limits; of the limits on time, only the one on processor time applies.
-        program: Encoded by `encode_program`.
+        program: The program, encoded by `encode_program`.
 
     Raises:
         ProgramEndedError: If the system can't keep the program apart from others.

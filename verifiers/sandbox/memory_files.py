@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def memory_files(*contents: bytes) -> Iterator[list[int]]:
-    """Files with these contents, positioned at their beginning; the files are closed at the end."""
+    """Make files with these contents, positioned at the beginning, and close them at the end of the block."""
     files: list[int] = []
     try:
         for content in contents:

@@ -1,4 +1,4 @@
-"""Packages outside the standard library that programs may import: their places, and the packages that they require."""
+"""Packages outside the standard library that programs may import: their locations and the packages that they require."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _REQUIREMENT = re.compile(r"[\w.-]+")
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """Installed packages, as a fork server receives them."""
+    """Installed packages, as described to a fork server."""
 
     names: tuple[str, ...] = ()
     """Modules to load before the first program."""
@@ -31,7 +31,7 @@ class Packages:
     """Paths in the folders that may be read."""
 
     def versions(self) -> dict[str, str]:
-        """The version of each named package, empty if it has none."""
+        """The version of each named package; empty if a package has none."""
         return {name: _version(name) for name in dict.fromkeys(name.partition(".")[0] for name in self.names)}
 
 
@@ -101,7 +101,7 @@ def _distributions_of(root: str) -> list[importlib.metadata.Distribution]:
 
 
 def _with_requirements(roots: Iterable[str]) -> Iterator[importlib.metadata.Distribution]:
-    """The distributions of some modules, and the distributions that they require, without optional requirements."""
+    """The distributions that hold some modules, and the distributions that these require, except optional ones."""
     waiting = [distribution for root in roots for distribution in _distributions_of(root)]
     seen: set[str] = set()
     while waiting:

@@ -1,4 +1,4 @@
-"""A pool of fork servers, started on first use, shared by threads, and created anew in a forked process."""
+"""A pool of fork servers that is shared by threads, starts servers on first use, and starts anew in a forked process."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Pool:
         self._packages = packages
         self._isolation = isolation
         self._entered: tuple[str, ...] | None = None
-        """The layers that a server has entered, None before the first server."""
+        """The layers that a server has entered; None until a server has started."""
         self._reset()
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
         _pools.add(self)
@@ -46,7 +46,7 @@ class Pool:
         self._count = 0
 
     def forget(self) -> None:
-        """In a forked process: start without workers."""
+        """Drop all workers in a forked process, since they belong to the parent."""
         for worker in self._idle:
             worker.forget()
         self._finalizer.detach()
@@ -54,7 +54,7 @@ class Pool:
         self._finalizer = weakref.finalize(self, _stop_all, self._idle)
 
     def attempt(self, job: Callable[[Pool], _Result]) -> _Result:
-        """Do a job that needs workers of this pool, once more if a worker dies; WorkerDiedError if another worker dies."""
+        """Do a job that needs workers, repeating it once if a worker dies; raises WorkerDiedError if another dies."""
         check_platform()  # before the job makes files in memory
         problem = ""
         for _ in range(_ATTEMPTS):
@@ -67,7 +67,7 @@ class Pool:
 
     @contextlib.contextmanager
     def worker(self) -> Iterator[Worker]:
-        """Lend a worker, waiting if all are lent; a worker that has died, or was left working, is not lent again.
+        """Lend a worker, waiting if all are lent; a worker that died or was left busy is never lent again.
 
         Raises:
             SandboxUnavailableError: If the system does not provide the requested isolation.
@@ -161,9 +161,9 @@ class Pool:
 
 
 def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgroup") -> int:
-    """The number of CPUs that this process may use: those it may run on, or its container's quota if that is less.
+    """The number of CPUs that this process may use: those it may run on, or fewer if its container's quota is smaller.
 
-    `cgroups` is where control groups are mounted (version 2), and `own` the file that names this process's group.
+    `cgroups` is the mount point of control groups (version 2), and `own` the file that names this process's group.
     """
     cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     with contextlib.suppress(OSError, ValueError):
@@ -178,7 +178,7 @@ def available_cpus(cgroups: str = "/sys/fs/cgroup", own: str = "/proc/self/cgrou
 
 
 def check_platform() -> None:
-    """Raise SandboxUnavailableError if no program can be run here at all."""
+    """Raise SandboxUnavailableError if this machine can't run programs at all."""
     lacks = [f"os.{name}" for name in ("memfd_create", "pidfd_open", "register_at_fork") if not hasattr(os, name)]
     if sys.platform == "linux" and not lacks:
         return

@@ -1,4 +1,4 @@
-"""Runs a Python program in the sandbox for its output."""
+"""Runs a Python program in the sandbox and returns its output."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PLAN = Plan(_FILES, ((SCRIPT.name, _FILES),))
 _EXCERPT = 1000
 _CUT = b"\n[...]\n"
 _ERROR_LINE = re.compile(r"^(?P<type>\w+): (?P<message>.*?)(?: \((?P<file>[^()]*), line (?P<line>\d+)\))?\Z")
-"""The exception that ended a script, as its process writes it in the last line of standard error."""
+"""Matches the exception that ended a script, as its process writes it in the last line of standard error."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{6,}")
 
 
@@ -35,16 +35,18 @@ class ProgramOutput:
 
     stdout: str
     excerpts: Mapping[str, str]
-    """The beginning and the end of `stdout` and `stderr`, if not empty."""
+    """The beginning and the end of `stdout` and of `stderr`, for those that are not empty."""
     failure: str | None
-    """None, or `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`."""
+    """The class of failure: `timeout`, `memory`, `output_limit`, `forbidden`, `exit`, `crash`, `exception` or `syntax_error`;
+    None if the program did not fail.
+    """
     exception: Mapping[str, object] | None
     """Type, message, file and line of the exception that ended the program; None if there was none."""
     end: JobEnd
 
     @property
     def stderr(self) -> str:
-        """The standard error; only its beginning and its end if it is long."""
+        """The standard error; if it is long, only its beginning and its end."""
         return self.excerpts.get("stderr", "")
 
     @property
@@ -70,7 +72,7 @@ def encode_program(files: Mapping[str, str], main: str, seed: str, **more: objec
 
 
 def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> ProgramOutput:
-    """Run an encoded program by itself; WorkerDiedError if the fork server ends."""
+    """Run an encoded program and return its output; raises WorkerDiedError if the fork server ends."""
     with memory_files(stdin.encode(), b"", b"", program) as files:
         with pool.worker() as worker:
             end = worker.run(_PLAN, files, limits)
@@ -83,7 +85,7 @@ def run_script(pool: Pool, limits: Limits, program: bytes, stdin: str) -> Progra
 
 
 def _failure(end: JobEnd, output_full: bool) -> str | None:
-    """The class of failure of a program that ran by itself; None if it did not fail."""
+    """The class of failure of a program that ran as a script; None if it did not fail."""
     status = end.processes[SCRIPT.name].exit_code
     assert status is not None, "it has been reaped"
     if end.stopped or status == -signal.SIGXCPU:
@@ -108,7 +110,7 @@ def excerpts(stdout: int, stderr: int) -> dict[str, str]:
 
 
 def excerpts_of(stdout: bytes, stderr: bytes) -> dict[str, str]:
-    """The same as `excerpts`, from output that has been read already."""
+    """The same as `excerpts`, for output that has already been read."""
     half = _EXCERPT // 2
     streams = {"stdout": stdout, "stderr": stderr}
     cut = {name: text if len(text) <= _EXCERPT else text[:half] + _CUT + text[-half:] for name, text in streams.items()}
@@ -116,7 +118,7 @@ def excerpts_of(stdout: bytes, stderr: bytes) -> dict[str, str]:
 
 
 def clean(text: str) -> str:
-    """Drop memory addresses, which differ from run to run, from a text."""
+    """Drop memory addresses from a text, since they differ from run to run."""
     return _ADDRESS.sub("0x...", text)
 
 
@@ -157,7 +159,7 @@ class ProgramRunner:
             raise VerifierFailureError(str(error)) from error
 
     def keep(self, program: str, *, seed: str = "", timeout_s: float | None = None) -> LiveProgram:
-        """Start a program that goes on between questions.
+        """Start a program that keeps running between questions.
 
         Args:
             program: The program's text.

@@ -1,4 +1,4 @@
-"""A sandbox: a pool of fork servers of one kind, and the limits of the programs that run on them."""
+"""A sandbox: a pool of equal fork servers, and the limits of the programs that they run."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from verifiers.sandbox.packages import Packages, find_packages
 from verifiers.sandbox.pool import Pool, available_cpus
 
 _IDLE_S = 1
-"""Seconds that a program may be idle beyond its CPU seconds."""
+"""Seconds that a program may be idle, in addition to its limit of CPU seconds."""
 
 
 class Sandbox:
-    """Fork servers, started as they are needed, and the limits of programs.
+    """Fork servers, started on demand, and the limits of programs.
 
     Attributes:
         limits: The limits of a program without a time limit of its own.
@@ -44,8 +44,8 @@ class Sandbox:
         """Make a sandbox; nothing is started yet.
 
         Args:
-            contract: The code that processes run; without a contract they are Python programs.
-            timeout_s: CPU seconds of a process. A job may be idle for as long again.
+            contract: The code that processes run; without a contract they run Python programs.
+            timeout_s: CPU seconds of a process. A job may also be idle for the same time.
             wall_s: Seconds of wall-clock time; the default is generous, so that results don't depend on the load.
             memory_mib: Address space of a process, in MiB.
             output_mib: Maximum size of each file that a process writes, in MiB.
@@ -72,7 +72,7 @@ class Sandbox:
         self.pool = Pool(self.workers, isolation, self.packages, contract)
 
     def limits_within(self, timeout_s: float | None) -> Limits:
-        """The limits of a program; the program's own `timeout_s`, if it has one, replaces the sandbox's."""
+        """The limits of a program; a `timeout_s` of the program's own replaces the sandbox's."""
         if timeout_s is None:
             return self.limits
         wall_s = _wall_s(timeout_s) if self._wall_s is None else self._wall_s

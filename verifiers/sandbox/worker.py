@@ -1,4 +1,4 @@
-"""The owner's handle to one fork server."""
+"""A handle of the owning process for one fork server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from verifiers.sandbox.packages import Packages, folder_of
 _HOME = os.path.dirname(os.path.abspath(__file__))
 BOOT_FILE = os.path.join(_HOME, "boot.py")
 OWN_FOLDER = {"verifiers.sandbox": _HOME}
-"""The jail's own package, in the form that `boot` takes."""
+"""The folder of the jail's own package, in the form in which `boot` takes it."""
 _BOOT = """
 import fcntl, os, resource, sys
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
@@ -32,9 +32,9 @@ except Exception:
     import traceback
     os.write(errors, traceback.format_exc().encode(errors="replace"))
 """
-"""The server passes its standard error on, so the error that ends it is written to a descriptor that it does not use."""
+"""Source that starts the server; it writes the error that ends the server to a separate copy of standard error."""
 _LAST_WORDS = 2000
-"""Number of bytes that are kept of a server's last output."""
+"""Number of bytes kept of a server's last output."""
 _START_S = 60.0
 _END_S = 1.0
 _GRACE_S = 30.0
@@ -45,12 +45,12 @@ class WorkerDiedError(Exception):
 
 
 class Worker:
-    """The owner's handle to a fork server; used by one thread at a time."""
+    """A handle for one fork server; used by one thread at a time."""
 
     def __init__(self, isolation: str, packages: Packages, contract: Contract | None) -> None:
-        """Start a fork server; WorkerDiedError if it ends before it is ready."""
+        """Start a fork server; raises WorkerDiedError if it ends before it is ready."""
         self.in_step = True
-        """Whether the server has answered every request; if not, its next answer belongs to an earlier request."""
+        """Whether the server has answered every request; otherwise its next answer belongs to an earlier request."""
         with contextlib.ExitStack() as opened:
             self._control, theirs = map(opened.enter_context, socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET))
             self._errors = opened.enter_context(os.fdopen(os.memfd_create("errors", os.MFD_CLOEXEC), "rb"))
@@ -73,13 +73,13 @@ class Worker:
             raise
 
     def run(self, plan: Plan, files: Sequence[int], limits: Limits) -> JobEnd:
-        """Run a job; WorkerDiedError if there is no answer well after its wall limit."""
+        """Run a job; raises WorkerDiedError if no answer comes until well after the job's wall-clock limit."""
         answer = self._ask(encoded_request(plan, limits), files, limits.wall_s + _GRACE_S)
         ends = {role: ProcessEnd(*end) for role, end in answer["processes"].items()}
         return JobEnd(answer["stopped"], answer["seconds"], ends)
 
     def keep(self, plan: Plan, files: Sequence[int], limits: Limits) -> bool:
-        """Start a process that goes on after this call, until it ends or its first file, a pipe, is closed at the other end.
+        """Start a process that continues after this call, until it ends or its first file, a pipe, is closed at the other end.
 
         The only time limit on the process is processor time. Returns False, without keeping a process, if processes could leave
         other processes behind. Raises WorkerDiedError if there is no answer.
@@ -109,7 +109,7 @@ class Worker:
         return answer
 
     def _last_words(self, problem: str) -> str:
-        """The problem, with the server's exit status and its last output."""
+        """A description of a problem with the server's exit status and last output."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             problem += f" (exit status {self._process.wait(_END_S)})"
         descriptor = self._errors.fileno()
@@ -135,7 +135,7 @@ class Worker:
         self._process.wait()
 
     def forget(self) -> None:
-        """In a forked process: release a server that belongs to the parent, without ending it."""
+        """Release a server that belongs to the parent of this forked process, without ending it."""
         self._control.close()
         self._errors.close()
         self._process.returncode = 0  # it is not this process's child, so there is nothing to wait for
@@ -159,11 +159,13 @@ def _command(descriptor: int, isolation: str, packages: Packages, contract: Cont
 _ONE_THREAD = {
     f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "VECLIB_MAXIMUM", "NUMEXPR")
 }
-"""Keeps libraries from starting threads: a process with threads can't be forked, and programs share their CPUs with others."""
+"""Environment variables that keep libraries from starting threads: a process with threads can't be forked, and programs share
+their CPUs.
+"""
 
 
 def _environment(packages: Packages) -> dict[str, str]:
-    """A fixed environment: it contains no secrets, and makes hashes, and so output, equal in every run."""
+    """A fixed environment without secrets, in which hashes, and thus output, are the same in every run."""
     fixed = {"PYTHONHASHSEED": "0", "PYTHONUTF8": "1", "MALLOC_ARENA_MAX": "1", "LC_ALL": "C.UTF-8", "HOME": "/"}
     searched = os.environ.get("LD_LIBRARY_PATH")
     return fixed | ({"LD_LIBRARY_PATH": searched} if searched else {}) | (_ONE_THREAD if packages.names else {})

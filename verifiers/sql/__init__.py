@@ -1,4 +1,4 @@
-"""Does a query give the same rows as the gold query? It runs on read-only SQLite databases, in a process with limits."""
+"""Verifies that a query gives the same rows as the gold query, on read-only SQLite databases in a process with limits."""
 
 from verifiers.sql.reference import SQLReference
 from verifiers.sql.statements import is_query

@@ -1,4 +1,4 @@
-"""The process that queries the databases; `serve` speaks the protocol of `verifiers._workers`."""
+"""The process that runs queries on databases; `serve` speaks the protocol of `verifiers._workers`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from verifiers.sql.rows import Row, same_rows
 _HEAP_BYTES = 256 << 20
 _LONGEST_VALUE = 1 << 20
 _DROPPED = 0.5
-"""The share of rows left out of a changed database."""
+"""Share of the rows that a changed database leaves out."""
 # Reading, and calls that a query may make; random numbers would make repeated verdicts on one question differ.
 _ALLOWED = frozenset((sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE))
 _FORBIDDEN = frozenset(("load_extension", "random", "randomblob", "fts3_tokenizer", "readfile", "writefile", "edit"))
@@ -27,7 +27,7 @@ class PastLimitError(Exception):
 
 
 def serve(requests: IO[bytes], replies: IO[bytes]) -> None:
-    """Answer each request (a database, a gold query, a query or None, the comparison, limits) with the query's result."""
+    """Answer each request with a query's result; a request has a database, the gold query, a query or None, and settings."""
     answer_requests(requests, replies, _limited)
 
 
@@ -70,7 +70,7 @@ def _rows(connection: sqlite3.Connection, query: str, most_rows: int) -> list[Ro
 
 @functools.lru_cache(maxsize=16)
 def _open(database: str) -> sqlite3.Connection:
-    """A read-only connection to a database, or to a changed copy if the request asks for one."""
+    """A read-only connection to a database, or a connection to a changed copy if the request asks for one."""
     kind, content, change = json.loads(database)
     if kind == "file":
         connection = sqlite3.connect(f"{Path(content).absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -88,7 +88,7 @@ def _open(database: str) -> sqlite3.Connection:
 
 
 def _changed(connection: sqlite3.Connection, seed: str) -> sqlite3.Connection:
-    """A copy in memory with some rows left out, such that declared foreign keys still hold."""
+    """A copy in memory from which some rows are deleted, such that declared foreign keys still hold."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
     connection.close()

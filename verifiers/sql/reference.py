@@ -42,7 +42,7 @@ class SQLReference:
 
 
 def read_reference(reference: object) -> SQLReference:
-    """Return a reference unchanged, or make it from a mapping with `query`, and `scripts`, `files` or both.
+    """Return a reference unchanged, or make one from a mapping with `query`, and `scripts`, `files` or both.
 
     Raises:
         InvalidArgumentError: If the reference is neither of these, or a field is invalid.

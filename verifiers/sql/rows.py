@@ -1,4 +1,4 @@
-"""Compares two results: rows as a list or as a multiset, and floats up to rounding."""
+"""Compares the rows of two results as a list or as a multiset; floats may differ by rounding."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 Row = tuple[object, ...]
 
 REL_TOL = 1e-12
-"""Relative difference of floats that rounding can explain: sums of the same numbers in two orders differ by less."""
+"""Relative difference of floats that rounding can explain: a sum in two orders of its terms differs by less."""
 _MOST_PAIRS = 2_000
-"""Maximum number of rows that are matched with each other if they are not exactly equal."""
+"""Maximum number of rows that are matched pairwise when they are not exactly equal."""
 
 
 def same_rows(expected: Sequence[Row], found: Sequence[Row], *, ordered: bool, rel_tol: float = REL_TOL) -> bool:

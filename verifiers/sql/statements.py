@@ -1,4 +1,4 @@
-"""Finds the words at a statement's top level without parsing it: strings, quoted names, comments and brackets are skipped."""
+"""Finds the words at the top level of a statement without parsing it; skips strings, quoted names, comments and brackets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TOKEN = re.compile(
 
 
 def _top_level(statement: str) -> Iterator[str]:
-    """The words and signs outside brackets, in lower case."""
+    """The words and signs of a statement outside brackets, in lower case."""
     depth = 0
     for match in _TOKEN.finditer(statement):
         if match["skipped"] is None:
@@ -40,7 +40,7 @@ _LANGUAGES = ("sql", "sqlite", "sqlite3", "mysql", "postgresql", "postgres", "pl
 
 
 def query_text(response: str) -> str | None:
-    """The query in the last tag `answer`, else the last fenced block that is a query, else the whole response; or None."""
+    """The query in the last tag `answer`, else the last fenced block that is a query, else the whole response, or None."""
     marks = () if is_query(response.strip()) else explicit_marks(response, ("tag",))  # SQL quotes names as [answer]
     tagged = _query(marks[-1].contents[-1]) if marks else None
     return _query(response) if tagged is None else tagged

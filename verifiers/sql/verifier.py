@@ -1,4 +1,4 @@
-"""Judges SQL by its results."""
+"""A verifier that judges SQL queries by their results."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SQLVerifier:
     """A completion is correct when its query gives the same rows as the gold query, on every database of the problem.
 
     The reference is a `SQLReference`, or a mapping with its fields: the gold query, and SQLite databases as scripts or files.
-    The query stands in the last tag `<answer>` or is the last fenced block of the response that begins with SELECT, WITH or
+    The query is in the last tag `<answer>`, or is the last fenced block of the response that begins with SELECT, WITH or
     VALUES, else the whole response if it begins so; otherwise the verdict is `NO_ANSWER`.
 
     Rows are compared as a multiset, or in order if the gold query has ORDER BY outside of brackets. Columns are compared in
@@ -39,8 +39,8 @@ class SQLVerifier:
     memory, is `TIMEOUT`. If the gold query does any of this, the reference is at fault.
 
     Different queries may give the same rows on one database by luck. Give several databases, or let `changed_copies` make
-    further copies of each database, with half of the rows left out at random, such that declared foreign keys still hold. If
-    the gold query gives no rows on any database, every query without rows would be right, so the reference is refused.
+    further copies of each database; a copy omits half of the rows at random, such that declared foreign keys still hold. If the
+    gold query gives no rows on any database, every query without rows would be right, so the reference is refused.
 
     Args:
         changed_copies: Number of changed copies of each database that are queried, too.

@@ -1,4 +1,4 @@
-"""The two contracts of tests: the tests run in a separate process, or in one process together with the program."""
+"""The two contracts of tests: tests run in a process of their own, or in one process together with the program."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ CONTRACTS = (SEPARATE, TOGETHER)
 
 
 def contract_of(reference: object) -> str:
-    """The contract of a reference: tests, their content as JSON, or deferred tests."""
+    """The contract of a reference, which may be tests, their content as JSON, or deferred tests."""
     tests = from_json(reference) if isinstance(reference, Mapping) else reference
     return TOGETHER if isinstance(tests, FunctionTests) and tests.together else SEPARATE
 
 
 def with_contract(reference: object, contract: str) -> object:
-    """The same tests under a contract.
+    """Change the contract of tests.
 
     Args:
         reference: Tests, their content as JSON, or deferred tests.
-        contract: `"separate"` or `"together"`. A function `check` becomes a test file that calls it.
+        contract: `"separate"` or `"together"`. A function `check` becomes a test file that calls the function.
 
     Raises:
         InvalidArgumentError: If there is no such contract, or tests of this kind can't run together with the program.

@@ -7,8 +7,7 @@
   compressed; its metadata names the function.
 * `from_json`: any kind of tests in the form of JSON, for references that come from files, commands and requests.
 
-Tests that no program could pass, or that any program would pass, are an error: no tests at all, tests of two kinds, a call
-without a function.
+Tests that no program or every program would pass are an error: no tests at all, tests of two kinds, a call without a function.
 """
 
 from __future__ import annotations
@@ -46,9 +45,10 @@ IMPORTS = (
     "".join(f"from {name} import *\n" for name in [*_MODULES.split(), "builtins"])
     + f"import time, {', '.join(_MODULES.split())}\nsys.setrecursionlimit({_RECURSION})\nsys.set_int_max_str_digits(0)\n"
 )
-"""Imports that run before programs. On the sites that these problems come from, a solution may use `List`, `Counter` or `inf`
+"""Imports that run before programs. On the sites where these problems come from, a solution may use `List`, `Counter` or `inf`
 without importing them, recurse deeply, and read and print integers of any length. The imports include everything that the
-harnesses of APPS and LiveCodeBench import from the standard library (`testing_util.py` of both)."""
+harnesses of APPS and LiveCodeBench import from the standard library (`testing_util.py` of both).
+"""
 _MAX_TESTS_BYTES = 1 << 30
 _Case = TypeVar("_Case")
 _Made = TypeVar("_Made")
@@ -60,8 +60,9 @@ _KINDS = {
     "functional": _FUNCTIONAL,
     "function_call": _FUNCTION_CALL,
 }
-"""The kind of each test: standard input and output, a call in lines of JSON (LiveCodeBench) or a call with values
-(PrimeIntellect)."""
+"""The kinds of test by name: standard input and output, a call in lines of JSON (LiveCodeBench), or a call with values
+(PrimeIntellect).
+"""
 
 
 def from_input_output(
@@ -180,7 +181,7 @@ _KINDS_BY_FIELDS: tuple[tuple[frozenset[str], type[Tests]], ...] = (
 
 
 def _of_fields(cls: type[_Made], values: Mapping[str, Any]) -> _Made:
-    """Make a dataclass from its fields; lists become tuples, and cases become the class of cases that belongs to it."""
+    """Make a dataclass from its fields; lists become tuples, and cases become the case class of that dataclass."""
     types = {field.name: str(field.type) for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
     given: dict[str, Any] = {}
     for name, value in values.items():
@@ -308,7 +309,7 @@ def _unpickled(packed: bytes, column: str) -> Any:
 
 
 class _TextUnpickler(pickle.Unpickler):
-    """Reads pickled text and nothing that could run code; the data set pickles its JSON before compressing it."""
+    """An unpickler for text that refuses anything that could run code; the data set pickles JSON, then compresses it."""
 
     def find_class(self, module_name: str, global_name: str) -> NoReturn:
         raise InvalidArgumentError(f"the compressed tests hold {module_name}.{global_name}, where text was expected")

@@ -1,4 +1,4 @@
-"""Finds the class after which the file of a Java program is named, and the class that is run."""
+"""Finds the class that gives a Java program's file its name, and the class that is run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs one program against one problem's tests on a worker, and reads the result from the report."""
+"""Runs a program against the tests of a problem on a worker, and reads the result from the tests' report."""
 
 from __future__ import annotations
 
@@ -61,9 +61,9 @@ _PLAN = Plan(
     ),
 )
 _LOST = 3
-"""Failing cases together may take this many times the limit of one case; after that no further case is run."""
+"""Maximum time of all failing cases together, as a multiple of the limit of one case; after that, no further case is run."""
 _FAULTS = frozenset(-number for number in (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGFPE, signal.SIGILL))
-"""Exit statuses of a process whose interpreter has failed."""
+"""Exit statuses that mean that the interpreter of a process crashed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class Job:
         return _summarise(runs, len(tests.cases))
 
     def _lost(self, run: Mapping[str, Any]) -> float:
-        """The seconds that a case wasted, 0 if it passed."""
+        """The seconds that a failing case used up; 0 if the case passed."""
         if not run["failure"]:
             return 0.0
         end: JobEnd = run["end"]
         return self.limits.cpu_s if end.stopped else process_of(end).cpu_s
 
     def _runner(self, pool: Pool) -> Callable[[str], ProgramOutput]:
-        """A function that runs the program on a standard input; CompileError if the program does not compile."""
+        """Make a function that runs the program on a standard input; raises CompileError if the program does not compile."""
         program, files = self.program, self.tests.files
         if program.language == PYTHON:
             encoded = self._program()
@@ -149,7 +149,7 @@ class Job:
 
     @property
     def _entry_point(self) -> str:
-        """The function that a completion defines by continuing the prefix."""
+        """The name of the function that a completion defines by continuing the prefix."""
         tests = self.tests
         if isinstance(tests, AssertTests):
             return tests.entry_points[-1] if tests.entry_points else announced(tests.prefix)
@@ -182,7 +182,7 @@ def _encoded(content: object) -> bytes:
 
 
 def _plain(value: object, *, packages: Collection[str]) -> Wire:
-    """Encode one value of a call case separately from the others, so that the values share nothing."""
+    """Encode one value of a call case separately, so that the values share no objects."""
     opaque = None
     if "numpy" in packages:
         from verifiers.unit_tests.separate import arrays

@@ -1,4 +1,4 @@
-"""Languages other than Python, for programs that read standard input; `languages.toml` says how they are compiled and run."""
+"""Languages other than Python for programs that read standard input; `languages.toml` says how each is compiled and run."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from verifiers.unit_tests.java_source import java_names
 
 _QUERY_S = 60.0
 _FOLDER_MIB, _FOLDER_FILES, _PROCESSES = 512, 8192, 64
-"""Limits for a compiler: MiB and number of files in its folder, and number of processes."""
+"""Limits on a compiler: the MiB and the number of files in its folder, and the number of processes."""
 _KEPT_MIB = 64
-"""Maximum size of the files that a compiler leaves; this process holds them, and each case gets a copy."""
+"""Maximum size in MiB of the files that a compiler leaves; this process holds them, and each case gets a copy."""
 _COMPILE = Limits(cpu_s=60, wall_s=630, idle_s=60, memory_mib=2048, output_mib=1, processes=128)
 _LONGEST_PATH = 1000
 _READABLE = ("/bin", "/usr/bin", "/usr/include", "/usr/libexec", "/etc/alternatives", "{home}")
@@ -46,7 +46,7 @@ _NO_RUN = JobEnd(None, 0.0, {"command": ProcessEnd(None, 0.0, 0)})
 
 @dataclass(frozen=True, kw_only=True)
 class Language:
-    """A row of the table. `{home}`, `{name}`, `{main}` and `{memory_mib}` in its texts are filled in later."""
+    """A language, as a row of the table. `{home}`, `{name}`, `{main}` and `{memory_mib}` in its texts are filled in later."""
 
     key: str
     """The name of the language in `StdioTests.languages`."""
@@ -54,30 +54,30 @@ class Language:
     tags: Sequence[str]
     """Labels of code blocks, in lower case."""
     program: str
-    """The program by which the installation is found."""
+    """The program whose location shows where the language is installed."""
     package: str
     """The Debian packages that contain the program."""
     file: str
     """The path of the source."""
     run: Sequence[str]
-    """The command of each case."""
+    """The command that runs a case."""
     home: Sequence[str] = ()
     """A command that prints the folder of the installation; by default, the folder is the parent of the program's folder
     `bin`."""
     compile: Sequence[str] = ()
     keeps: Sequence[str] = ()
-    """The files, or folders of files, that the compiler leaves for the cases."""
+    """The files, or folders of files, that the compiler leaves for running the cases."""
     readable: Sequence[str] = ()
-    """Patterns of readable paths besides the installation's and the system's."""
+    """Patterns of paths that may be read, besides those of the installation and the system."""
     environment: Mapping[str, str] | None = None
     time_factor: float = 1.0
-    """The CPU seconds of a case are multiplied by this, as judges do for languages that are slow or start slowly."""
+    """Factor for the CPU seconds of a case, as judges use for languages that are slow or start slowly."""
     more_memory_mib: int = 0
-    """Memory that the language itself needs, in addition to the program's."""
+    """Memory in MiB that the language itself needs, in addition to the program's."""
     processes: int = 0
     """Number of processes that a program may start."""
     folder_mib: int = 0
-    """Size of the folder that a program may write in; 0 for none."""
+    """Size in MiB of the folder that a program may write in; 0 for none."""
 
 
 @functools.cache
@@ -88,7 +88,7 @@ def languages() -> Mapping[str, Language]:
 
 
 def labels(names: Sequence[str]) -> dict[str, str]:
-    """The language of each label of a code block, for programs in one of these languages."""
+    """The language for each label of a code block, for programs in one of these languages."""
     return {tag: name for name in names for tag in ((PYTHON,) if name == PYTHON else languages()[name].tags)}
 
 
@@ -138,7 +138,7 @@ def _failure(finished: Finished) -> str | None:
 
 
 def language_title(name: str) -> str:
-    """The name of a language for use in texts."""
+    """The display name of a language."""
     return "Python" if name == PYTHON else languages()[name].title
 
 
@@ -158,12 +158,12 @@ class Executable:
     language: Language
     files: Mapping[str, bytes]
     limits: Limits
-    """The limits of the problem, before the language's factors are applied."""
+    """The limits that the problem sets, before the language's factors are applied."""
     runner: CommandRunner
     name: str
-    """The name of the program's file, if the name depends on the source."""
+    """The name of the program's file, for languages in which the name depends on the source."""
     main: str
-    """The name of the class that is run, if it depends on the source."""
+    """The name of the class that is run, for languages in which it depends on the source."""
 
     @classmethod
     def of(cls, source: str, name: str, files: Mapping[str, str], limits: Limits, runner: CommandRunner) -> Executable:

@@ -1,4 +1,4 @@
-"""The result of running one program, and functions that help to make results."""
+"""The result of running one program, and helpers for making results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ class JobResult:
     failure: str | None
     """The class of the first failure, None if every case passed."""
     errored: bool
-    """Whether the tests are broken or need something unsupported whatever the program does, so that no program can be
-    judged."""
+    """Whether the tests are broken or need something unsupported, so that no program can be judged."""
     passed: int
     total: int
     detail: Mapping[str, object]

@@ -1,4 +1,4 @@
-"""Comparison of a program's output with the expected output."""
+"""Compares a program's output with the expected output."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = re.compile(r"[+-]?(inf|nan)", re.IGNORECASE)
 def matches(output: str, expected: str, comparison: str, tolerance: float | None) -> bool:
     """Whether an output is correct: equal by tokens or by lines, with numbers within a tolerance if one is given.
 
-    Two integers must be equal: the tolerance is for rounding. Infinity equals only itself, and NaN equals NaN.
+    Two integers must be equal, since the tolerance is for rounding. Infinity equals only itself, and NaN equals NaN.
     """
     split = _SPLITTERS[comparison]
     actual, wanted = split(output), split(expected)

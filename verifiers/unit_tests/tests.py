@@ -33,7 +33,7 @@ class CheckTests(_Checked):
     """A test function `check(candidate)`, as in HumanEval."""
 
     entry_point: str
-    """The function under test, or an expression for it: `"Solution().solve"`."""
+    """The function under test, or an expression for it, such as `"Solution().solve"`."""
     test: str
     """Source that defines `check`; it may use what `prefix` defines."""
     prefix: str = ""
@@ -54,8 +54,9 @@ class AssertTests(_Checked):
     prefix: str = ""
     """The prompt's code, as for `CheckTests`."""
     entry_points: tuple[str, ...] = ()
-    """Names of functions under test that hide a builtin; they are detected if they are the only candidates. The last name is
-    the function that `prefix` declares, by default the last function in `prefix`."""
+    """Names of functions under test that hide a builtin; without them, such a function is found only if nothing else is under
+    test. The last name is the function that `prefix` declares, by default the last function in `prefix`.
+    """
     files: Mapping[str, str] = field(default_factory=dict)
     """Source by path, as for `CheckTests`."""
 
@@ -124,7 +125,9 @@ class StdioTests(_Checked):
     """CPU seconds for each case, if the problem sets its own limit; None uses the verifier's limit."""
     languages: tuple[str, ...] = (PYTHON,)
     """Languages in which the program may be: `"python"`, `"c"`, `"cpp"`, `"java"`, `"javascript"`, `"go"`, `"rust"`, `"bash"`.
-    The label of the program's block decides; without a label, the first language is used. `prelude` is only for Python."""
+    The label of the program's block determines the language; without a label, the first language is used. `prelude` is only for
+    Python.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +184,7 @@ def needed_names(tests: Tests) -> frozenset[str]:
 
 
 _TAKEN = sys.stdlib_module_names | {"pytest", "tests"}
-"""Modules that the process of the tests has itself."""
+"""Modules that the tests' process has itself, so that a program's module can't have these names."""
 
 
 Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests
@@ -189,10 +192,10 @@ Tests = FunctionTests | CheckTests | AssertTests | CallTests | StdioTests
 
 @runtime_checkable
 class DeferredTests(Protocol):
-    """Tests that are read and decoded only when a program is judged, since the tests of some problems take megabytes."""
+    """Tests that are decoded only when a program is judged, since the tests of some problems take megabytes."""
 
     def load(self) -> Tests:
-        """Make the tests; they are forgotten after the verdict.
+        """Make the tests; the verifier drops them after the verdict.
 
         Raises:
             RLVRError: If the tests can't be made. The verdict is then a `VERIFIER_ERROR` with that cause.

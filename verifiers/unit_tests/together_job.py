@@ -1,4 +1,4 @@
-"""Has pytest itself run a program and its test file in one process of the jail, and reads pytest's report."""
+"""Runs a program and its test file with pytest in one process of the jail, and reads pytest's report."""
 
 from __future__ import annotations
 
@@ -52,16 +52,16 @@ _COMMAND = Command((), folder_mib=64, folder_files=1024, processes=32)
 _MOST_TESTS, _MOST_LINES, _MOST_INSPECTIONS = 10_000, 100_000, 256
 _TEXT = 2000
 _BEFORE_TESTS = (3, 4)
-"""Statuses of pytest for an error outside of tests, such as `sys.exit()`, and for an error in a `conftest.py`."""
+"""Exit statuses of pytest for an error outside of tests, such as `sys.exit()`, and for an error in a `conftest.py`."""
 _SAME = "import importlib, sys\nsys.modules[__name__] = importlib.import_module({!r})\n"
-"""A file that gives a module a second name."""
+"""Source of a file that gives a module a second name."""
 _DEFINING = ("NameError", "exec(", "eval(", "globals(", "builtins")
 _ALWAYS = frozenset({*dir(builtins), "__builtins__", "__file__"})
-"""Names that each module has."""
+"""Names that every module has."""
 
 
 def packages_with_pytest(packages: str | Sequence[str]) -> Packages:
-    """The packages that a server needs: pytest and the given ones.
+    """The packages that a server needs: pytest and the requested ones.
 
     Raises:
         MissingDependencyError: If pytest is not installed.
@@ -76,13 +76,13 @@ def packages_with_pytest(packages: str | Sequence[str]) -> Packages:
 
 
 def pool_of(size: int, packages: Packages) -> Pool:
-    """Fork servers that have loaded pytest and the packages; they are not in a jail, but each of their children enters one."""
+    """Fork servers that have loaded pytest and the packages; their children, but not the servers, enter jails."""
     return Pool(size, "none", packages, _CONTRACT)
 
 
 @dataclass(frozen=True, slots=True)
 class TogetherJob:
-    """One program and its test file."""
+    """One program and the test file that pytest runs with it."""
 
     program: ExtractedProgram
     tests: FunctionTests
@@ -90,9 +90,9 @@ class TogetherJob:
     limits: Limits
     isolation: str
     readable: Sequence[str]
-    """Paths of the packages."""
+    """Paths of the packages, which the process may read."""
     inspections: dict[object, JobResult | Mapping[str, str]]
-    """Results of earlier inspections by test file: why the file is broken, or the expected outcomes of its tests."""
+    """Results of earlier inspections, by test file: why the file is broken, or the expected outcomes of its tests."""
 
     def run(self, pool: Pool) -> JobResult:
         """Run the file on a worker.
@@ -116,7 +116,7 @@ class TogetherJob:
             return JobResult("output_limit", False, 0, len(found), detail, {})
 
     def _inspect(self, pool: Pool, key: object) -> JobResult | Mapping[str, str]:
-        """Collect the tests while a file from which any name can be imported replaces the program."""
+        """Collect the tests without the program, which is replaced by a file from which any name can be imported."""
         tests, modules = self.tests, (self.tests.module, *self.tests.modules)
         absent = (Path(__file__).parent / "together" / "absent.py").read_text(encoding="utf-8")
         content = {**tests.files, **{_path_of(name): absent for name in modules}, _TEST_FILE: tests.test}
@@ -171,7 +171,7 @@ class TogetherJob:
 
 
 class _Run(NamedTuple):
-    """The end of a run: the lines that were reported (None if they are more than pytest reports), and how the process ended."""
+    """How a run ended: the reported lines (None if there are more than pytest reports), and the end of the process."""
 
     lines: Sequence[Mapping[str, Any]] | None
     status: int | None
@@ -184,7 +184,7 @@ def _path_of(module: str) -> str:
 
 
 def _undefined(test: str) -> str:
-    """An error about names that nothing defines; empty if a file may define or expect names while it runs."""
+    """An error about names that nothing defines; empty if the file may define or expect names while it runs."""
     hidden = "*" in imports.imported(test) or any(word in test for word in _DEFINING)
     undefined = () if hidden else names.free_names([test]) - _ALWAYS
     return f"names that nothing defines: {', '.join(sorted(undefined))}" if undefined else ""
@@ -203,7 +203,7 @@ def _unusable(run: _Run, told: Mapping[str, Any], left_out: int) -> str:
 
 
 def _lines(results: bytes) -> list[dict[str, Any]] | None:
-    """The lines in the reporter's form, since a program can write others; None if there are too many lines."""
+    """The lines that have the reporter's form, since a program can write other lines; None if there are too many."""
     if len(results) >= MAX_REPORT or results.count(b"\n") > _MOST_LINES:
         return None
     lines = []
@@ -232,13 +232,13 @@ def _result(run: _Run, expected: Mapping[str, str]) -> JobResult:
 
 
 _OF_THE_WHOLE = frozenset({"exit", "crash", "replaced"})
-"""Failures after which no report is believed."""
+"""Failures after which no report is trusted."""
 
 
 def _failure(
     run: _Run, lines: Sequence[Mapping[str, Any]], cases: Sequence[Mapping[str, object]], is_full: bool
 ) -> tuple[str | None, str]:
-    """The class of failure or None, and its reason or an empty text."""
+    """The class of failure and its reason; None and an empty text if the run did not fail."""
     status, end = run.status, run.end
     if end.stopped:
         return ("memory" if end.stopped == "memory" else "timeout"), f"{end.stopped} limit"
@@ -262,7 +262,7 @@ def _failure(
 
 
 def _case(name: str, phases: Sequence[Mapping[str, Any]], expected: str | None) -> dict[str, object]:
-    """The result of a test. It has passed if all phases were reported, and each has passed or has failed as expected."""
+    """The result of a test: it has passed if all phases were reported and each has passed or has failed as expected."""
     fine = ("passed", *{RAISES: ("expected",), FAILS: ("expected", "called off")}.get(expected or "", ()))
     worst = next((phase for phase in phases if phase.get("outcome") not in fine), None)
     whens = {str(phase.get("when")) for phase in phases}
@@ -292,5 +292,5 @@ def _is_flat(value: object) -> bool:
 
 
 def _plain(text: object) -> str:
-    """A text from a report; a program may have written anything there."""
+    """A text from a report as a plain string; a program may have written anything there."""
     return str(without_surrogates(clean(str(text)[:_TEXT])))

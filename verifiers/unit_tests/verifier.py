@@ -94,7 +94,7 @@ class UnitTestVerifier:
 
         Args:
             timeout_s: CPU seconds per program, or per case for stdin/stdout tests that set no limit of their own. The program
-                may be idle for as long again.
+                may also be idle for the same time.
             wall_s: Seconds of wall-clock time; the default is generous, so that verdicts don't depend on the load.
             memory_mib: Address space of the program, in MiB.
             output_mib: Maximum of standard output, and of standard error, in MiB.
@@ -102,7 +102,7 @@ class UnitTestVerifier:
             workers: Number of programs that run at the same time, by default the number of CPUs of this process. Servers
                 start as they are needed.
             isolation: `"auto"` requires a system-call filter, and Landlock, namespaces or both; `"strict"` requires namespaces.
-                `"available"` is content with the system-call filter, under which programs can't open any file; `"none"` sets
+                `"available"` requires only the system-call filter, under which programs can't open any file; `"none"` sets
                 resource limits only, for programs that you trust.
             partial_credit: Score the share of cases that pass, instead of all or nothing; a `check` is one case.
             extraction: How the program is found in the completion, one of `extraction.ExtractionPolicy`.
@@ -190,7 +190,7 @@ class UnitTestVerifier:
         return extract(completion, self._extraction, f"{main}.py", needed_names(tests), self._thoughts)
 
     def check_installed(self, problems: Problems) -> None:
-        """Check, before any program is judged, that everything that the tests of problems need is installed.
+        """Check, before any program is judged, that everything that the problems' tests need is installed.
 
         Args:
             problems: The problems; the first 1,000 are checked. Deferred tests are read only for the first problem.
@@ -212,7 +212,7 @@ class UnitTestVerifier:
                 _ = self._whole
 
     def program_in(self, completion: str) -> str:
-        """The program that is found in a completion; empty if there is none."""
+        """The program found in a completion; empty if there is none."""
         program = extract(completion, self._extraction)
         return "" if program is None else program.text
 
@@ -224,7 +224,7 @@ class UnitTestVerifier:
 
     @functools.cached_property
     def _whole(self) -> tuple[Pool, Packages, dict[object, JobResult | Mapping[str, str]]]:
-        """The fork servers for tests that run together with the program, their packages, and the results of inspections."""
+        """The fork servers for tests that run together with the program, the servers' packages, and inspections so far."""
         packages = packages_with_pytest(self._requested_packages)
         return pool_of(self._sandbox.workers, packages), packages, {}
 
@@ -253,7 +253,7 @@ class UnitTestVerifier:
         return Verdict.of(_outcome(result.failure), program, detail=detail, cost=result.cost)
 
     def verify_batch(self, completions: Sequence[str], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge completion i against problem i, in parallel on the workers; verdicts come in the same order.
+        """Judge completion i against problem i, in parallel on the workers; verdicts are in the same order.
 
         Raises:
             InvalidArgumentError: If the numbers of completions and problems differ.
@@ -310,7 +310,7 @@ def _tests_of(problem: Problem) -> Tests:
 
 
 def _check_entry_points(problem: str, tests: Tests) -> None:
-    """Raise InvalidArgumentError if an entry point of the tests is not valid, so that no program could define it."""
+    """Raise InvalidArgumentError if the tests have an invalid entry point, which no program could define."""
     if isinstance(tests, CheckTests | CallTests) and not entry_point_steps(tests.entry_point):
         raise InvalidArgumentError(
             f"problem {problem!r}: entry_point must be a function's name, or an expression for the function, such as "

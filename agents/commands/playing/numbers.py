@@ -85,7 +85,7 @@ def described(env: gymnasium.Env[Any, Any], observation: Any) -> str:
 
 
 def person(env: gymnasium.Env[Any, Any], console: Console) -> Chooser:
-    """A person who types the number of each action; the end of input leaves the episode."""
+    """Make a chooser that reads the number of each action from a person; the end of input leaves the episode."""
     first, count = first_action(env), int(env.action_space.n)  # type: ignore[attr-defined] # Discrete
 
     def choose(observation: Any) -> tuple[int, str] | None:

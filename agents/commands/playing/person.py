@@ -124,7 +124,7 @@ class TokenPlayer:
 
 
 def _drawing(env: rlvr_envs.TokenEnv, observation: rlvr_envs.Observation, world: rlvr_envs.worlds.World) -> str:
-    """A drawing of the world with `S` at the current cell of the walk, which is no goal or trap until the walk ends."""
+    """A drawing of the world with `S` at the current cell, which is neither a goal nor a trap until the walk ends."""
     tokens = observation["tokens"][int(env.streams.prompt_length[0]) : int(observation["length"][0])]
     text = rlvr_envs.decode(env.tokenizer, tokens)
     cell = world.walk(

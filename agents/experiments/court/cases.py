@@ -26,11 +26,11 @@ class Case:
     smallest: tuple[World, ...] = ()
     """Smaller problems that may show the same finding, for the program that demonstrates the finding."""
     errored: int = 0
-    """Number of episodes in each group on which the verifier breaks, whatever the episodes contain."""
+    """Number of episodes of each group on which the verifier breaks, regardless of their content."""
     stale: float = 0.0
     """Distance of the sampler's logits from the learner's logits."""
     old_is_sampler: bool = True
-    """True if ratios are relative to the sampler's log-probabilities, False if they are relative to the learner's own."""
+    """Whether ratios are relative to the sampler's log-probabilities instead of the learner's own."""
     temperature: float = 1.0
     logit_scale: float = 1.0
     """Factor of the learner's logits."""
@@ -63,7 +63,7 @@ class Case:
         )
 
     def small(self) -> Case:
-        """The same case with smaller problems, if there are any."""
+        """The same case with smaller problems if it has any, else the case itself."""
         return dataclasses.replace(self, worlds=self.smallest or self.worlds)
 
 

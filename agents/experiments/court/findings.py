@@ -210,7 +210,7 @@ def _form(series: Sequence[Comparison]) -> tuple[str, float] | None:
 
 
 def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """The bias that a case adds to the base case or, if the case of unequal lengths is already biased, to the latter case."""
+    """The bias that a case adds: to the case of unequal lengths if this case is already biased, otherwise to the base case."""
     usual = {one.case.group_size: one for one in judgement.of(BASE)}
     if name != LENGTHS and not all(one.proportional for one in judgement.of(LENGTHS)):
         usual = {one.case.group_size: one for one in judgement.of(LENGTHS)}
@@ -233,7 +233,7 @@ def _departure(judgement: Judgement, name: str) -> Iterator[Finding]:
 
 
 def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bool:
-    """Whether the gradient is proportional to the exact gradient, with the base case's factor or closed form."""
+    """Whether the gradient is proportional to the exact gradient, by the factor or closed form of the base case."""
     if not (one.proportional and plain.proportional):
         return False
     form = _form([*judgement.of(BASE), one])
@@ -241,7 +241,7 @@ def _as_expected(one: Comparison, plain: Comparison, judgement: Judgement) -> bo
 
 
 def _difference(judgement: Judgement, name: str, *, ordered: bool) -> Iterator[Finding]:
-    """How a feature that should not change the expected gradient changes it."""
+    """Find how a feature that should not change the expected gradient changes it."""
     for one in judgement.of(name)[:1]:
         same = compare(judgement.estimator, one.case.counterpart(), ordered=ordered).expected / one.case.temperature
         expected = torch.nn.functional.pad(same, (0, 0, 0, len(one.expected) - len(same)))
@@ -262,7 +262,7 @@ def _smallest(estimator: Estimator, shown: Comparison) -> Case:
 
 
 def _division_by_length(estimator: Estimator, one: Case) -> str:
-    """Describe a bias from divisions by numbers of tokens. It vanishes if gradients are multiplied by the same numbers."""
+    """Describe a bias that is due to division by numbers of tokens; multiplying gradients by these numbers removes it."""
     loss = estimator.loss
     if loss is None:
         return ""
@@ -301,7 +301,7 @@ def _kl(judgement: Judgement) -> Iterator[Finding]:
 
 
 def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """How well the estimator corrects for samples of another policy."""
+    """Describe how well the estimator corrects for samples of another policy."""
     for one, usual in list(zip(judgement.of(name), judgement.of(BASE), strict=False))[:1]:
         if one.proportional:
             yield Finding(f"Where {_ABOUT[name]}, the correction is exact: {one.verdict}.")
@@ -311,12 +311,12 @@ def _off_policy(judgement: Judgement, name: str) -> Iterator[Finding]:
 
 
 def _division(judgement: Judgement, name: str) -> Iterator[Finding]:
-    """Whether a divided batch has the same gradient as the undivided batch."""
+    """Find whether a divided batch has the same gradient as the undivided batch."""
     reduced = {"mean": "averaged", "sum": "summed"}[judgement.estimator.reduction]
     for one in judgement.of(name):
         if one.division > TOLERANCE:
             yield Finding(
-                f"Divided into {_ABOUT[name]} whose gradients are {reduced}, a batch has another gradient than undivided: "
+                f"Divided into {_ABOUT[name]} whose gradients are {reduced}, a batch has a different gradient from the whole: "
                 f"the difference is up to {one.division:.1%} of the largest gradient.",
                 one.case,
             )

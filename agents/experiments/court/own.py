@@ -77,7 +77,7 @@ def _build(name: str, **settings: Any) -> Agent:
 
 
 def _batch(agent: Agent, record: Record) -> Batch:
-    """The batch of `update` before advantages are computed, with the record's columns in place of the models' outputs."""
+    """The batch of `update` before advantages are computed; columns of the record replace the outputs of models."""
     batch = Batch(
         **{one.name: getattr(record, one.name) for one in dataclasses.fields(Batch) if hasattr(record, one.name)}
         | {"loss_mask": record.mask, "logprobs": record.sampler_logprobs, "old_logprobs": None, "values": None},

@@ -1,4 +1,4 @@
-"""The court's interface: the record of a batch, which an estimator gets, and the estimator with its claims."""
+"""The court's interface: the record of a batch for an estimator, and the estimator with its claims."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Record:
     """
 
     tokens: Tensor
-    """i64[b l]."""
+    """i64[b l], the tokens."""
     lengths: Tensor
     """i64[b], number of tokens before the padding."""
     mask: Tensor
@@ -59,9 +59,9 @@ class Record:
     old_logprobs: Tensor
     """f64[b l], log-probabilities before the update. Ratios are relative to these log-probabilities."""
     sampler_logprobs: Tensor
-    """f64[b l], log-probabilities of the policy that sampled."""
+    """f64[b l], log-probabilities under the policy that sampled."""
     reference_logprobs: Tensor
-    """f64[b l], log-probabilities of the reference policy."""
+    """f64[b l], log-probabilities under the reference policy."""
     temperature: float
     """The temperature of sampling."""
     kl_coefficient: float

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 _PADDING = (-1, (), False)
 _MOST_STATES = 64
-"""Number of rows to draw for every table. The number is the same for all cases, so that cases that share a state have the same
-row for this state."""
+"""Number of rows to draw for every table; it is the same for all cases, so that a state has the same row in all cases that
+share it.
+"""
 
 
 class Tables:
@@ -58,7 +59,7 @@ class Tables:
         self._columns = self._make_columns()
 
     def _keys(self, world: int, one: WorldEpisode) -> list[tuple[int, tuple[int, ...], bool]]:
-        """The state before each token: the world, the earlier tokens, and True if the policy chooses the token."""
+        """The state before each token: the index of the world, the earlier tokens, and whether the policy chooses the token."""
         keys = [
             (world, one.tokens[:at] if not own else tuple(itertools.compress(one.tokens[:at], one.own)), own)
             for at, own in enumerate(one.own)

@@ -1,4 +1,4 @@
-"""Compare the expected gradient of an estimator on a case, by enumeration of all batches, with the exact gradient.
+"""Compares the expected gradient of an estimator on a case, found by enumerating all batches, with the exact gradient.
 
 The expected gradient is a sum over all batches: the probability of a batch times the gradient of its loss. If the order of a
 group's episodes does not matter, batches are multisets of episodes, with multinomial weights.
@@ -203,7 +203,7 @@ def order_matters(estimator: Estimator, case: Case) -> bool:
 
 
 def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, divided: bool = False) -> Tensor:
-    """The gradient f64[s v] of one batch's loss. The batch may be divided into the case's parts."""
+    """The gradient f64[s v] of one batch's loss; `divided` computes it by the case's parts."""
     loss = loss_of(estimator, tables, rows, tables.theta, divided=divided)
     if not loss.requires_grad:
         return torch.zeros_like(tables.theta)
@@ -214,7 +214,7 @@ def gradient_of(estimator: Estimator, tables: Tables, rows: Sequence[int], *, di
 def loss_of(
     estimator: Estimator, tables: Tables, rows: Sequence[int], theta: Tensor, *, divided: bool = False
 ) -> Tensor:
-    """The loss of one batch. The loss of a divided batch is reduced from the losses of the parts."""
+    """The loss of one batch; with `divided`, the reduction of the losses of its parts."""
     record = tables.record(rows, theta)
     if estimator.advantages is not None:
         record = dataclasses.replace(record, advantages=_per_token(estimator, record))
@@ -230,7 +230,7 @@ def loss_of(
 
 
 def _parts(estimator: Estimator, case: Case) -> list[slice]:
-    """The rows of each part. Parts have whole groups, unless the estimator has advantages and the case splits groups."""
+    """The rows of each part; parts hold whole groups, unless the estimator has advantages and the case splits groups."""
     into = 1 if case.splits_groups and estimator.advantages is not None else 0
     ends = list(itertools.accumulate(part * case.group_size for part in case.parts))
     inner = [end + into for end in ends[:-1]]
@@ -268,7 +268,7 @@ def as_numbers(name: str, result: object) -> Tensor:
 
 
 def has_kink(estimator: Estimator, case: Case) -> bool:
-    """Whether a batch's loss has no derivative at the learner's table, since the slopes on the two sides differ."""
+    """Whether a batch's loss has a kink at the learner's table: its slopes on the two sides differ."""
     tables = Tables(case, successes=estimator.binary)
     at = tables.theta.detach()
     directions = torch.randn(3, *at.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

@@ -93,7 +93,7 @@ TURNS_SHORT = several_turns({"1": (1.0,), "0 0": (0.0, 0.0), "0 1": (0.0, 1.0)})
 
 
 def plain(world: World) -> World:
-    """The same episodes, without truncation and environment tokens. The policy's preceding token gets their rewards."""
+    """The same episodes, without truncation and environment tokens, whose rewards go to the policy's preceding token."""
     return tuple(_plain(one) for one in world)
 
 

@@ -106,7 +106,7 @@ class Actor:
     def _sort(
         self, tokens: NDArray[np.int32], length: NDArray[np.int64], asked: NDArray[np.bool_]
     ) -> tuple[Action, NDArray[np.bool_], NDArray[np.bool_]]:
-        """The previous choices of unchanged rows, the rows that grew by one token, and the rows to compute from scratch."""
+        """The previous choices for unchanged rows, the rows that grew by one token, and the rows to compute from scratch."""
         read = self._rows.length[: len(tokens)]
         same = self._rows.begins_with_what_was_read(tokens)
         unchanged = asked & same & (length == read) & self._rows.current[: len(tokens)]
@@ -134,7 +134,7 @@ class Actor:
     # Reading
 
     def _beyond_the_cache(self, grown: NDArray[np.bool_], fresh: NDArray[np.bool_], width: int) -> NDArray[np.bool_]:
-        """The rows that do not fit into the cache, after evicting rows that were not requested."""
+        """The rows that do not fit into the cache even after rows that were not requested are evicted."""
         slots = self.rows_at_once(width)
         beyond = np.zeros_like(fresh)
         if slots is None:
@@ -241,7 +241,7 @@ class Actor:
     def _sampled(self, logits: Tensor, legal: Tensor | None, u: Tensor) -> tuple[Tensor, Tensor, Tensor | None]:
         """Tokens i64[r] selected by numbers u f64[r], their log-probabilities f32[r], and the candidates bool[r v].
 
-        Instead of the candidates, None is returned if all legal tokens are candidates.
+        The candidates are None if they are all legal tokens.
         """
         config, kept = self._config, None
         logprobs = scaled_logprobs(logits, config.temperature, legal)
@@ -289,6 +289,6 @@ def _chunks(prompts: Sequence[Tensor]) -> Iterator[range]:
 
 
 def _check_finite(scores: Tensor) -> None:
-    """Check that each row of logits or log-probabilities f[r v], which has a legal token, has a finite maximum."""
+    """Check that each row of logits or log-probabilities f[r v], each with a legal token, has a finite maximum."""
     if not bool(torch.isfinite(scores.amax(dim=-1)).all()):
         raise DivergedError("the model's logits are not finite: its weights have diverged; lower the learning rate")

@@ -1,4 +1,4 @@
-"""A byte tokenizer for `transformers`, for models that `transformers` loads by itself, such as reward models."""
+"""A byte tokenizer for models that `transformers` loads by itself, such as reward models."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def cache_kind(model: Any) -> CacheKind:
 
 
 class Grouping(enum.Enum):
-    """When the common prompt of several rows is stored once; see `can_group`."""
+    """Whether the common prompt of several rows is stored once; see `can_group`."""
 
     NEVER = "never"
     IF_CHEAPER = "if cheaper"
@@ -240,6 +240,6 @@ def read_without_cache(model: Any, prompts: list[Tensor]) -> Tensor:
 
 
 def _as_attended(states: Tensor) -> Tensor:
-    """Keys or values in the precision to which attention would convert them at every token."""
+    """Keys or values in the precision to which attention would otherwise convert them at every token."""
     device = states.device.type
     return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states

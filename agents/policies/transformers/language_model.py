@@ -1,4 +1,4 @@
-"""`LanguageModel`: a causal language model with its capabilities, which are determined by trials."""
+"""`LanguageModel`: a causal language model with its capabilities, determined by trials."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LanguageModel:
         self._weights = _versioned(self.module)
 
     def run(self, function: Callable[[], T]) -> T:
-        """Call a function that runs the module, with the module's weights gathered if they are divided.
+        """Call a function that runs the module; if the module's weights are divided, they are gathered first.
 
         Returns:
             The function's result: a tensor, or a tuple of tensors and plain data.
@@ -126,7 +126,7 @@ class LanguageModel:
         torch.autograd.graph.increment_version(self._weights)
 
     def module_for_sampling(self) -> Any:
-        """The module, or its copy with converted matrices if the copy is faster; use it inside of `run` and `autocast`."""
+        """The module or, if it is faster, the copy with converted matrices; to be used inside `run` and `autocast`."""
         if not self._copies_matrices:
             return self.module
         if self._half_copy is None:
@@ -138,12 +138,12 @@ class LanguageModel:
         return self._half_copy.module
 
     def release_copy(self) -> None:
-        """Free the copy for sampling, which is made anew when it is needed."""
+        """Free the copy for sampling; it is made again when it is needed."""
         self._half_copy, self._copied = None, -1
 
     @property
     def _copies_matrices(self) -> bool:
-        """Whether matrices are converted on a CPU, and all changes of weights are detected."""
+        """Whether matrices are converted on a CPU and all changes of weights are detected, so that a copy can be used."""
         is_whole = self.sharded is None and len(self._weights) == len(list(self.module.parameters()))
         converts = self.precision == "bfloat16" and self.module.dtype is torch.float32
         return self._fast and is_whole and converts and self.module.device.type == "cpu"
@@ -155,7 +155,7 @@ class LanguageModel:
 
     @functools.cached_property
     def groups_rows(self) -> bool:
-        """Whether caching prompts once per group is enabled and correct for this model."""
+        """Whether storing prompts once per group in the cache is enabled and correct for this model."""
         # The trial needs more digits than half precision has.
         with torch.autocast(self.module.device.type, enabled=False):
             return self.shares_prefixes and can_group(self.module, self.cache_kind)
@@ -167,7 +167,7 @@ class LanguageModel:
 
     @functools.cached_property
     def logit_transform(self) -> LogitTransform | None:
-        """How logits are computed from the body's last states, if known and if optimisations are enabled."""
+        """How logits are computed from the body's last states; None if unknown or if optimisations are disabled."""
         return logit_transform(self.module) if self._fast else None
 
 
@@ -177,7 +177,7 @@ def _versioned(module: Any) -> list[torch.nn.Parameter]:
 
 
 def _vocab_size(module: Any, wanted: int | None) -> int:
-    """The number of a model's tokens to choose from."""
+    """The number of the model's tokens that can be chosen."""
     available = int(module.get_output_embeddings().weight.shape[0])
     if wanted is not None and wanted > available:
         raise InvalidArgumentError(
@@ -205,7 +205,7 @@ def _cpu_multiplies_in_half() -> bool:
 
 
 class HalfCopy:
-    """A copy of a float32 module that has its own bfloat16 weights of linear layers, and shares all other tensors.
+    """A copy of a float32 module with bfloat16 weights in its linear layers; all other tensors are shared with the module.
 
     Under autocast a linear layer converts its weights whenever it is called. A decoded token multiplies each weight only a few
     times, so the conversion costs more than the product. Outputs equal the module's bit for bit.

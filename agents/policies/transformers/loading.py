@@ -49,7 +49,7 @@ ARCHITECTURE = "architecture.json"
 
 
 _SYSTEM_ERROR = re.compile(r"os error (\d+)")
-"""How safetensors reports the error number of the system."""
+"""Matches the system's error number in a message of safetensors."""
 _TORCH_WRITER = ("PytorchStreamWriter", "inline_container.cc")
 """Names by which errors of torch's file writer are recognised."""
 
@@ -135,7 +135,7 @@ def load_model(name: str | Path, *, dtype: str = "auto", base_model: str | Path 
 
 
 def _of_files(name: str | Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
-    """A model in the files of `from_pretrained`, the report of its loading, and the type of the weights in the files."""
+    """A model from the files of `from_pretrained`, the report of its loading, and the type of the weights in the files."""
     saved_dtype = AutoConfig.from_pretrained(name).get_text_config().dtype
     loaded: Any = AutoModelForCausalLM.from_pretrained(name, dtype=dtype, output_loading_info=True)
     model, report = loaded
@@ -143,7 +143,7 @@ def _of_files(name: str | Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
 
 
 def _of_gguf(file: Path, dtype: str) -> tuple[Any, Any, torch.dtype]:
-    """A model of ordinary weights from a GGUF file, the report of its loading, and the type in which such weights are saved."""
+    """A model with ordinary weights from a GGUF file, the report of its loading, and the type for saving these weights."""
     saved_dtype: torch.dtype = getattr(torch, gguf_header(file).dtype)
     with contextlib.redirect_stderr(io.StringIO()):  # a bar that no setting of transformers hides
         loaded: Any = AutoModelForCausalLM.from_pretrained(
@@ -239,9 +239,9 @@ def _save_pretrained(folder: Path, model: Any, dtype: torch.dtype | None) -> Map
 
 @contextlib.contextmanager
 def _written_here(model: Any) -> Iterator[None]:
-    """Within the block the model is written on every rank, for example for the rank's own engine.
+    """Within the block, write the model on every rank, for example for the rank's own engine.
 
-    Otherwise transformers 5.19 and later write the model on rank 0 alone, and raise nothing on other ranks.
+    Otherwise transformers 5.19 and later write the model only on rank 0, without an error on other ranks.
     """
     model.should_save_on_this_rank = lambda is_main_process: True
     try:
@@ -286,7 +286,7 @@ def saved_weights(folder: Path, model: Any) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def whole_model_folder(name: str | Path) -> Iterator[str | Path]:
-    """Like `model_folder`; for an adapter or a GGUF file, a temporary folder with the whole model, including the adapter."""
+    """The folder of a model, as in `model_folder`; for an adapter or GGUF file, a temporary folder with the whole model."""
     folder = model_folder(name)
     if not is_adapter(folder) and gguf_file(folder) is None:
         yield folder

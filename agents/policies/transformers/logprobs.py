@@ -48,7 +48,7 @@ _LOWEST = -1e30
 
 
 def _log_shares(logits: Tensor, temperature: float, legal: Tensor | None) -> Tensor:
-    """Return log p f32[n v]."""
+    """Log-probabilities log p f32[n v] of the tokens."""
     scaled = logits.float() / temperature if temperature != 1 else logits.float()
     if legal is not None:
         scaled = scaled.masked_fill(~legal, -torch.inf)

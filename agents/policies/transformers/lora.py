@@ -96,7 +96,7 @@ def adapter_base(model: Any) -> Any:
 
 
 def merged_weights(model: Any, weights: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    """Some of a model's whole weights, under the names that they have in `merged`, with an adapter merged into them.
+    """Some whole weights of a model, with the adapter merged into them and under the names that they have in `merged`.
 
     Args:
         model: The model, whose own weights may be divided among ranks.

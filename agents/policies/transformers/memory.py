@@ -20,8 +20,9 @@ from verifiers.devices import ACCELERATORS, device_module
 
 _MEMORY_INFO = Path("/proc/meminfo")
 _LAYER_VALUES = 34
-"""Activations of one layer per token and unit of width (Korthikanti et al. 2022, arXiv:2205.05198, equation 2, in two-byte
-units and with an attention that stores no scores)."""
+"""Activations of one layer, per token and unit of width (Korthikanti et al. 2022, arXiv:2205.05198, equation 2, in two-byte
+units, for attention that stores no scores).
+"""
 _SHARE = 0.6
 """Share of free memory that activations, or keys and values, may use."""
 
@@ -51,7 +52,7 @@ def checkpoints(
 
 
 def cacheable_tokens(model: Any, value_bytes: int) -> int | None:
-    """The number of tokens whose keys and values fit into a GPU's free memory; None on a CPU, where no limit is set.
+    """The number of tokens whose keys and values fit into a GPU's free memory; None on a CPU, which sets no limit.
 
     Args:
         model: The model, whose config has the number of layers and the size of keys and values.
@@ -71,7 +72,7 @@ def cache_bytes_per_token(config: Any, value_bytes: int) -> int:
 
 
 def _free_bytes(device: torch.device) -> int:
-    """Free memory of a GPU, including unused memory reserved by torch, or the machine's memory available to a process."""
+    """Free memory of a GPU, including memory that torch has reserved but not used, or memory available on the machine."""
     if device.type not in ACCELERATORS:
         return _available_bytes()
     module = device_module(device.type)

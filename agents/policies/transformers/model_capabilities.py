@@ -43,17 +43,17 @@ class LogitTransform:
 
     scale: float = 1.0
     cap: float | None = None
-    """Logits z become cap tanh(z / cap), which is between -cap and cap."""
+    """Logits z become cap tanh(z / cap), which lies between -cap and cap; None leaves them unchanged."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """Turn the output layer's results into the model's logits."""
+        """Turn results of the output layer into the model's logits."""
         scaled = logits if self.scale == 1 else logits * self.scale
         return scaled if self.cap is None else torch.tanh(scaled / self.cap) * self.cap
 
 
 @torch.no_grad()
 def logit_transform(model: Any) -> LogitTransform | None:
-    """The transformation that leads from the output layer's results to the model's logits.
+    """The transformation from the output layer's results to the model's logits.
 
     Scale and cap are read from the config, under the names of Cohere, Granite and Gemma; None if a trial gives other logits,
     so that the model's own forward pass must be used.

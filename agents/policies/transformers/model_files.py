@@ -1,4 +1,4 @@
-"""Finds a model by name, and checks that it exists, by its files alone, since loading a model needs torch."""
+"""Finds a model by name, and checks that it exists, from its files alone, since loading a model needs torch."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ADAPTER_CONFIG = "adapter_config.json"
 """File with the settings of a saved adapter and the name of its base."""
 _CONFIG = "config.json"
 _CONFIGS = (_CONFIG, ADAPTER_CONFIG)
-"""A folder that `transformers` loads has one of these files."""
+"""The files of which a folder must have one for `transformers` to load it."""
 _MOST_NAMED = 3
 
 
 def model_folder(name: str | Path) -> str | Path:
-    """Return the model's folder in a checkpoint or in the last checkpoint of a run; any other name is returned as it is."""
+    """Return the model's folder in a checkpoint or in the last checkpoint of a run; other names are returned unchanged."""
     checkpoint = latest_checkpoint(Path(name))
     if checkpoint is None and (Path(name) / CHECKSUMS).is_file():
         checkpoint = Path(name)
@@ -79,7 +79,7 @@ def adapter_base(folder: Path) -> str:
 
 @contextlib.contextmanager
 def base_reported(folder: Path, base: str | Path) -> Iterator[None]:
-    """Within the block, an error about the base of an adapter also names the adapter, and says what to do."""
+    """Within the block, make errors about the base of an adapter also name the adapter and say what to do."""
     try:
         yield
     except InvalidArgumentError as error:
@@ -101,7 +101,7 @@ def check_context(width: int, context: int | None) -> None:
 
 
 def model_context(folder: str | Path) -> int | None:
-    """The number of tokens that a model reads at once, as its config.json or GGUF file says; None if that is unknown."""
+    """The number of tokens that a model can read at once, from its config.json or GGUF file; None if unknown."""
     file = gguf_file(folder)
     if file is not None:
         return gguf_header(file).context
@@ -156,7 +156,7 @@ def _not_on_the_hub(name: str) -> str | None:
 
 
 def _missing_config(folder: Path) -> str | None:
-    """Why a folder holds no model; None if it may hold one."""
+    """The reason why a folder holds no model; None if it may hold one."""
     if any((folder / file).is_file() for file in _CONFIGS):
         run = "run_id" in _read_config(folder)
         return "its config.json is that of a run, which has saved no checkpoint of a language model" if run else None

@@ -30,14 +30,14 @@ class GrowingLayer(DynamicLayer):  # type: ignore[misc] # transformers is not re
 
     @classmethod
     def spread(cls, keys: Tensor, values: Tensor, rows: Tensor) -> GrowingLayer:
-        """Copy the rows i64[r] of keys and values f[b h t d] into a new buffer with spare columns."""
+        """Copy rows i64[r] of keys and values f[b h t d] into a new buffer with spare columns."""
         layer = cls(keys, values)
         layer.batch_select_indices(rows)
         return layer
 
     @classmethod
     def joined(cls, *layers: GrowingLayer) -> GrowingLayer:
-        """The rows of several layers, one after the other; all rows end at the same column."""
+        """Stack the rows of several layers; all rows end at the same column."""
         joined = cls(layers[0].keys, layers[0].values)
         keys, values = ([getattr(layer, name) for layer in layers] for name in ("keys", "values"))
         columns = max(states.shape[2] for states in keys)
@@ -90,7 +90,7 @@ def _selected(states: Tensor, rows: Tensor, spare: int) -> Tensor:
 
 
 def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
-    """The rows of f[b_i h t_i d] in one buffer, all ending at column `columns`, with masked zeros before."""
+    """Stack the rows of f[b_i h t_i d] in one buffer, all ending at column `columns`, with masked zeros before them."""
     room = _room(parts[0], sum(map(len, parts)), columns + spare)
     for rows, states in zip(room.split(list(map(len, parts))), parts, strict=True):
         padding = columns - states.shape[2]
@@ -102,9 +102,9 @@ def _stacked(parts: list[Tensor], columns: int, spare: int) -> Tensor:
 def _room(states: Tensor, rows: int, columns: int) -> Tensor:
     """An uninitialised buffer f[rows h columns d] for states f[b h t d]; its memory is returned as soon as it is dropped.
 
-    On a CPU the buffer is a separate memory mapping. Buffers are replaced by others of slightly different sizes whenever rows
-    start or end, and a C library keeps memory that is freed between blocks in use: with memory from the C library, the process
-    grew to a multiple of the cache's size.
+    On a CPU the buffer is a separate memory mapping. Whenever rows start or end, buffers are replaced by others of slightly
+    different sizes. The C library keeps memory that is freed between blocks in use, so with its memory the process grew to a
+    multiple of the cache's size.
     """
     shape = (rows, states.shape[1], columns, states.shape[3])
     size = math.prod(shape) * states.element_size()

@@ -172,7 +172,7 @@ def _num_blocks(prefix: int, length: int, members: int) -> int:
 
 
 def _block_masks(prefix: int, blocks: Sequence[NDArray[np.int64]], width: int) -> Tensor:
-    """bool[b 1 width prefix+width]: each token attends to the prefix, and to its own completion up to itself."""
+    """The masks bool[b 1 width prefix+width] by which each token attends to the prefix and to its own completion so far."""
     masks = np.ones((len(blocks), 1, width, prefix + width), dtype=bool)
     earlier = np.tri(width, dtype=bool)
     for mask, lengths in zip(masks[:, 0, :, prefix:], blocks, strict=True):
@@ -221,7 +221,7 @@ _active: contextvars.ContextVar[bool] = contextvars.ContextVar("shared_prefix_ac
 
 @contextlib.contextmanager
 def shared_prefix_attention(model: Any) -> Iterator[None]:
-    """A context in which a model uses the layout with which it is called. Calls without a layout are not affected."""
+    """A context in which a model follows the layout with which it is called; calls without a layout are not affected."""
     if model.config._attn_implementation != IMPLEMENTATION:
         # The setting stays, since the backward pass of checkpointed layers needs it again.
         model.set_attn_implementation(IMPLEMENTATION)
@@ -247,7 +247,7 @@ def _attention(
     group_layout: GroupLayout | None = None,
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
-    """`sdpa` without a layout; with a layout, two calls for each group. Query, key and value are f[1 h n d].
+    """Attention by `sdpa`; with a layout, in two calls for each group. Query, key and value are f[1 h n d].
 
     With `group_layout`, in sampling, query, key and value are the arguments of `attend_by_groups`.
 
@@ -310,7 +310,7 @@ def _attend_together(
 def _attend_in_blocks(
     group: Group, scale: float | None, query: tuple[Tensor, ...], key: tuple[Tensor, ...], value: tuple[Tensor, ...]
 ) -> tuple[Tensor, Tensor]:
-    """The outputs f[1 h t d] for more than one block: the prefix's keys and values are copied to each block."""
+    """The outputs f[1 h t d] of a group with several blocks; the prefix's keys and values are copied to each block."""
     first = scaled_dot_product_attention(query[0], key[0], value[0], is_causal=True, scale=scale)
     keys, values = (
         torch.cat([head.expand(group.blocks, -1, -1, -1), _by_blocks(own, group)], dim=2) for head, own in (key, value)
@@ -322,7 +322,7 @@ def _attend_in_blocks(
 
 
 def _by_blocks(states: Tensor, group: Group) -> Tensor:
-    """f[1 h n d] -> f[b h c d]: a group's completions in blocks, padded on the right."""
+    """Arrange f[1 h n d], a group's completions, in blocks f[b h c d], padded on the right."""
     taken = states[0] if group.columns is None else states[0].index_select(1, group.columns)
     blocks: Tensor = taken.unflatten(1, (group.blocks, group.width)).transpose(0, 1)
     return blocks

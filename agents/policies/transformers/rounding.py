@@ -18,7 +18,7 @@ from torch import Tensor
 _WHOLE_NUMBERS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 """The integer type that can hold the bits of a floating-point number, by the number's size in bytes."""
 _TIE = 2**15
-"""How far a float32 halfway between two neighbours in bfloat16 is from the lower neighbour."""
+"""Distance of a float32 halfway between two neighbours in bfloat16 from the lower neighbour."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Rounded:
     weights: Mapping[str, Tensor]
     """All tensors; tensors that share memory still share it. Integers and bools are not changed."""
     dropped: Mapping[str, Tensor]
-    """The differences that `restored` adds to the tensors that rounding changed."""
+    """The differences between the tensors and their rounded values, which `restored` adds again."""
 
 
 @torch.no_grad()

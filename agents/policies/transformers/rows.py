@@ -10,7 +10,7 @@ from agents.types import Action
 
 
 class Rows:
-    """The last processed tokens of each row, the choice that followed, and the seed of the row's episode."""
+    """For each row: the last processed tokens, the choice that followed, and the seed of the row's episode."""
 
     def __init__(self, seed: int, kept_bytes: int) -> None:
         self._seed = seed

@@ -14,7 +14,7 @@ from torch import Tensor
 
 
 def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"], *, blocks: bool = True) -> Int[Tensor, " b"]:
-    """Invert the cumulative distribution: the first token whose cumulative probability exceeds u.
+    """Invert the cumulative distribution: choose the first token whose cumulative probability exceeds u.
 
     Sums are in float64, so that probabilities stay accurate even for a large vocabulary; a token of probability 0 is never
     chosen.

@@ -105,7 +105,7 @@ class Scorer:
     def _read_packed(
         self, micro_batch: Batch, layout: PackedLayout, first: int, legal: Tensor | None, with_states: bool
     ) -> TokenOutputs:
-        """The outputs of the packed pass at each token's original position; 0 where no token was predicted."""
+        """The outputs of the packed pass at each token's original position; 0 at tokens that were not predicted."""
         at = (layout.rows, layout.columns - first)
         indices, *states_at = _state_indices(micro_batch, layout, first) if with_states else (layout.sources,)
         with shared_prefix_attention(self._lm.module):
@@ -282,6 +282,6 @@ def _state_indices(micro_batch: Batch, layout: PackedLayout, first: int) -> tupl
 
 
 def _put_back(micro_batch: Batch, first: int, values: Tensor, at: tuple[Tensor, ...], *, extra: int = 0) -> Tensor:
-    """Values f[m ...] at their rows and columns of f[b t+extra ...]; 0 elsewhere."""
+    """Place values f[m ...] at their rows and columns of f[b t+extra ...], with 0 elsewhere."""
     shape = (len(micro_batch), micro_batch.tokens.shape[1] - first + extra, *values.shape[1:])
     return values.new_zeros(shape).index_put(at, values)

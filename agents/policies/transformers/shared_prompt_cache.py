@@ -1,4 +1,4 @@
-"""KV cache of groups of rows that share a prompt: the prompt's keys and values are stored, and read, once per group.
+"""KV cache of groups of rows that share a prompt; the prompt's keys and values are stored and read once per group.
 
 In every layer a group has one row of columns: its prompt's columns, and then at each step one column for each member. The
 queries of all members attend to the row in one call, with a mask that shows each member the prompt and its own columns. This
@@ -19,15 +19,15 @@ from agents.policies.transformers.preallocated_layer import SPARE_STEPS, Growing
 
 # Costs of attention, in comparisons of one query with one column, as measured on a CPU.
 _READING = 9.0
-"""Cost of reading a column, for any number of queries."""
+"""Cost of reading a column, which does not depend on the number of queries."""
 _STARTING = 300.0
 """Fixed cost of a row of columns."""
 _FOLDING = 1e6
-"""Cost of regrouping rows at every step, divided by the number of entries of a column."""
+"""Cost of regrouping rows at every step, multiplied by the number of entries of a column."""
 
 
 class GroupLayout:
-    """The slots of the rows of a pass: g groups of up to m members each, and their attention masks.
+    """The slots of the rows of a pass, in g groups of up to m members each, and the groups' attention masks.
 
     Args:
         groups: The group of each row, 0 to g - 1.
@@ -83,7 +83,7 @@ class GroupLayout:
         return by_groups + _FOLDING / self._width < by_rows
 
     def fold(self, states: Tensor) -> Tensor:
-        """Arrange rows by group, f[r h 1 d] -> f[g m h d]; zeros in slots without a row."""
+        """Arrange rows by group: turns f[r h 1 d] into f[g m h d], with zeros in slots without a row."""
         _, heads, _, depth = states.shape
         if not self.full:
             num_slots = self.num_groups * self.members
@@ -91,12 +91,12 @@ class GroupLayout:
         return states.reshape(self.num_groups, self.members, heads, depth)
 
     def unfold(self, states: Tensor) -> Tensor:
-        """Take the rows out of their groups, f[g m h d] -> f[r 1 h d]."""
+        """Take the rows out of their groups: turns f[g m h d] into f[r 1 h d]."""
         flat = states.reshape(self.num_groups * self.members, 1, *states.shape[2:])
         return flat if self.full else flat.index_select(0, self.slots)
 
     def mask(self, columns: int, repeats: int, dtype: torch.dtype) -> Tensor:
-        """f[g 1 repeats*m columns], or one mask for all groups if prompts are equally long: 0 where visible, otherwise -inf."""
+        """The mask f[g 1 repeats*m columns], 0 where visible and -inf elsewhere; one for all groups of equally long prompts."""
         rows = repeats * self.members
         masks = self._masks
         if masks is None or masks.dtype is not dtype or masks.shape[2] != rows or masks.shape[3] < columns:
@@ -142,14 +142,14 @@ class GroupLayer(GrowingLayer):
         return layer
 
     def _own_by_rows(self, states: Tensor) -> Tensor:
-        """Each row's own columns without the prompt, f[g h c d] -> f[r h t d]."""
+        """Each row's own columns without the prompt: turns f[g h c d] into f[r h t d]."""
         own = states[:, :, self._layout.prompt :].unflatten(2, (-1, self._layout.members))
         by_member: Tensor = own.permute(0, 3, 1, 2, 4).flatten(0, 1)
         return by_member[self._layout.slots]
 
 
 def attend_by_groups(query: Tensor, key: Tensor, value: Tensor, layout: GroupLayout, scale: float | None) -> Tensor:
-    """The outputs f[r 1 h d] of one query f[r h 1 d] of each row over the keys and values f[g k c d] of its group."""
+    """The outputs f[r 1 h d] of one query f[r h 1 d] per row over the keys and values f[g k c d] of the row's group."""
     groups, kept, columns, depth = key.shape
     repeats = query.shape[1] // kept
     # Heads that share keys are placed next to the members, so that keys and values are used without copies.

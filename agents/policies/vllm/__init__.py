@@ -1,1 +1,1 @@
-"""Completions sampled by vLLM, in a process of its own or on a server, with the weights of the policy that learns."""
+"""Completions sampled by vLLM, in a separate process or on a server, with the weights of the policy that learns."""

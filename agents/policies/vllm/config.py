@@ -11,7 +11,7 @@ from verifiers import Above, AtLeast, InvalidArgumentError, check_types, unknown
 WeightTransfer = Literal["auto", "shared-memory", "ipc", "nccl"]
 LoraTransfer = Literal["merged", "adapter"]
 _AUTO_FIT = -1
-"""The `max_model_len` for which vLLM uses as much as fits into its memory, up to the model's context."""
+"""The `max_model_len` with which vLLM uses as much as fits into its memory, up to the model's context."""
 
 
 @dataclass(frozen=True)

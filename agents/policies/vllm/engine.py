@@ -31,7 +31,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """The sampling distribution and the stop tokens, the same for all requests of a call."""
+    """The sampling distribution and the stop tokens, shared by all requests of a call."""
 
     temperature: float
     stop_tokens: tuple[int, ...]

@@ -43,7 +43,7 @@ class Member:
     mark: str | None = None
     """Identifies the weights that a server was last given from here."""
     error: EngineError | None = None
-    """Why the engine died, or could not be started again."""
+    """The error with which the engine died, or could not be started again."""
 
     @property
     def alive(self) -> Engine:
@@ -57,12 +57,12 @@ class Member:
             self.alive.wake(tag)
 
     def sleep(self) -> None:
-        """Free the memory of weights and cache."""
+        """Free the memory of the engine's weights and cache."""
         self.alive.sleep()
         self.asleep = True
 
     def refresh_cache(self) -> None:
-        """Begin with an empty cache after a change of weights."""
+        """Empty the engine's cache after a change of weights."""
         self.wake("kv_cache")
         self.asleep = False
         self.alive.reset_prefix_cache()
@@ -99,7 +99,7 @@ class Ticket:
 
     @property
     def death(self) -> EngineDiedError | None:
-        """The error of an engine that died before the completion was finished, if the request reports this error."""
+        """The error of an engine that died before it finished the completion, if the request reports this error; else None."""
         if not self.future.done() or self.future.cancelled():
             return None
         error = self.future.exception()
@@ -238,7 +238,7 @@ class EngineGroup:
             tickets = left
 
     def _shares(self, tickets: Sequence[Ticket]) -> list[tuple[Member, list[Ticket]]]:
-        """The tickets of each engine and sampling distribution."""
+        """The tickets grouped by engine and sampling distribution."""
         living = self.living
         counts = dict.fromkeys(living, 0)
         for ticket in self._under_way:
@@ -254,7 +254,7 @@ class EngineGroup:
     # Deaths
 
     def _bury_dead(self) -> None:
-        """Note which engines died."""
+        """Record which engines have died."""
         for ticket in list(self._under_way):
             if ticket.death is not None and ticket.member is not None and ticket.member.engine is ticket.engine:
                 self._bury(ticket.member, ticket.death)
@@ -273,7 +273,7 @@ class EngineGroup:
         return len(self.living) < len(self.members) and self.restarts < self._max_restarts
 
     def revive(self, load: Load) -> None:
-        """Try once to start each dead engine again and give it weights, and go on trying while no engine lives.
+        """Try once to start each dead engine again and give it weights, and keep trying while no engine is alive.
 
         Raises:
             EngineError: If no engine lives, and engines died more often than they may be started again; this is the last

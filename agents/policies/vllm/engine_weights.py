@@ -55,13 +55,13 @@ class EngineWeights:
         self.version = 0
         """The version of the learner's weights that the engines have."""
         self.state: object = None
-        """Identifies the weights that the engines have; None if they must be transferred."""
+        """A value that identifies the weights that the engines have; None if they must be transferred."""
         self.shapes: dict[str, list[int]] = {}
         """The shapes of an engine's weights by name."""
         self._limits, self._legal_tokens, self._most_tokens = limits, legal_tokens, most_tokens
 
     def check(self, learner: CausalLMPolicy) -> None:
-        """Check that all engines have a learner's model, and accept the requests that sampling makes."""
+        """Check that all engines have the learner's model, and accept the requests that sampling makes."""
         for member in self.engines.members:
             if self.config.lora == "adapter" and not isinstance(member.alive, LoadsAdapters):
                 raise InvalidArgumentError(f"lora='adapter' needs an engine that loads adapters, got {member.alive!r}")
@@ -94,7 +94,7 @@ class EngineWeights:
         return active_ranks() if shared else SingleProcess()
 
     def _load(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
-        """Give some engines weights, and return how far each surviving engine is off the learner.
+        """Give some engines weights; return the difference of each surviving engine from the learner.
 
         Servers get weights from rank 0, and an engine that a rank has started gets them from this rank. An error on one rank is
         raised on all ranks.
@@ -132,12 +132,12 @@ class EngineWeights:
             ranks.together(lambda: self.engines.each(Member.require_marked, self._own(self.engines.living, ranks)))
 
     def sleep(self, learner: CausalLMPolicy) -> None:
-        """Free the memory of the engines once no rank samples any more; rank 0 does so for servers."""
+        """Free the memory of the engines once no rank is sampling; for servers, rank 0 does so."""
         self.engines.each(Member.sleep, self._own(self.engines.living, self._ranks(learner)))
         self.state = None
 
     def _own(self, members: Sequence[Member], ranks: Ranks) -> Sequence[Member]:
-        """Those of the given engines to which this rank gives weights."""
+        """The engines among the given ones to which this rank gives weights."""
         return members if ranks.is_main or not self.config.servers else ()
 
     def can_reload(self, learner: CausalLMPolicy) -> bool:
@@ -158,7 +158,7 @@ class EngineWeights:
         self._load(learner, [member])
 
     def probe(self, learner: CausalLMPolicy, members: Sequence[Member]) -> list[float]:
-        """The difference of each engine that survives the probe; see `VLLMPolicy.probe`."""
+        """The difference between each engine and the learner, for engines that survive the probe; see `VLLMPolicy.probe`."""
         ranks = self._ranks(learner)
         # A greedy learner has no distribution to compare; its weights are the same at any temperature.
         policy = learner if learner.temperature > 0 else learner.at_temperature(1.0)
@@ -244,7 +244,7 @@ def _load_adapter(member: Member, folder: str) -> None:
 
 
 def state_of(learner: CausalLMPolicy) -> object:
-    """Identifies a learner's weights."""
+    """A value that identifies a learner's weights."""
     return (learner.version, sum(parameter._version for parameter in learner.model.parameters()))
 
 

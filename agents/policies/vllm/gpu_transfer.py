@@ -46,7 +46,7 @@ class DeviceTransfer:
 
 
 class _Source:
-    """The weights of one push: the part of vLLM's `WeightSource` that the transfer engines use."""
+    """The weights of one transfer: the part of vLLM's `WeightSource` that the transfer engines use."""
 
     def __init__(self, weights: Mapping[str, Tensor]) -> None:
         self.weights = weights

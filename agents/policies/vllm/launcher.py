@@ -34,7 +34,7 @@ class EngineLauncher:
         self.learner, self.config, self.reports_kept = learner, config, reports_kept
 
     def group(self, engine: Engine | EngineGroup | None = None) -> EngineGroup:
-        """The given engines, or the engines that the settings describe."""
+        """The engines that were passed in, or else the engines that the settings describe."""
         if self.config.lora == "adapter" and not has_adapter(self.learner.model):
             raise InvalidArgumentError(
                 "lora='adapter' transfers the LoRA adapter of the model to train, which has none: set a LoRA rank, or leave "
@@ -106,9 +106,9 @@ class EngineLauncher:
 
 
 def own_gpu(device: torch.device, ranks: int) -> str | None:
-    """The GPU of an engine that is started for one of several ranks, as `CUDA_VISIBLE_DEVICES` names it: the learner's GPU.
+    """The GPU of an engine that is started for one of several ranks: the learner's GPU, as in `CUDA_VISIBLE_DEVICES`.
 
-    Without this setting, the engines of all ranks would take the first GPU. None leaves the engine all GPUs.
+    Without this setting, the engines of all ranks would take the first GPU. None lets the engine use all GPUs.
     """
     if ranks == 1 or device.type != "cuda":
         return None

@@ -62,7 +62,7 @@ class VLLMPolicy:
 
     Raises:
         EngineError: If the engine does not start.
-        InvalidArgumentError: If the engine has another model than the policy, or does not support these legal tokens.
+        InvalidArgumentError: If the engine has a different model from the policy's, or does not support these legal tokens.
     """
 
     def __init__(
@@ -203,7 +203,7 @@ class VLLMPolicy:
     ) -> Action:
         """Sample each row's completion, and return the completions that are finished; see `Policy.act`.
 
-        Sampling of the unfinished completions goes on; a later call with the same observation of their rows returns them.
+        The unfinished completions continue; a later call with the same observation of their rows returns them.
 
         Raises:
             EngineError: If engines died more often than they may be started again.

@@ -34,9 +34,9 @@ from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 _POLL_S = 0.05
 _CLOSE_S = 30.0
-"""Time that the process may take to end by itself."""
+"""Seconds that the process may take to end by itself."""
 _LOG_LINES = 10
-"""Number of error lines, and number of last lines, that an error quotes from the engine's log."""
+"""Number of lines with errors, and number of last lines, that an error quotes from the engine's log."""
 _ERROR = re.compile(r"\b[A-Z]\w*(Error|Exception): ")
 RESUME = "resume the run from its last checkpoint, if it has one"
 
@@ -53,8 +53,9 @@ class _Calls:
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held while `waiting`, `count` or `ended` changes, and never while anything is sent or received."""
     sending: threading.Lock = field(default_factory=threading.Lock)
-    """Held while a message is sent. The thread that reads never takes it while the process lives: if both sides have more to
-    send than the connection holds, one of them has to read."""
+    """Held while a message is sent. The reading thread never takes it while the process lives: if both ends have more to send
+    than the connection holds, one of them must read.
+    """
 
 
 class ProcessEngine:
@@ -156,14 +157,14 @@ class ProcessEngine:
         self._call("wake", tag)
 
     def close(self) -> None:
-        """End the process."""
+        """End the process of the engine."""
         self._finalizer()
 
     def _call(self, method: str, *arguments: Any) -> Any:
         return self._start_call(method, *arguments).result()
 
     def _start_call(self, method: str, *arguments: Any) -> Future[Any]:
-        """Send a call; its answer arrives whether or not anyone waits for it, also if the call is interrupted."""
+        """Send a call; its answer arrives even if nobody waits for it or the call is interrupted."""
         future: Future[Any] = Future()
         with interrupts_deferred(), self._calls.sending:  # a partial message would break the connection
             with self._calls.lock:
@@ -179,7 +180,7 @@ class ProcessEngine:
 
 
 def _send(connection: Connection, message: tuple[int, str, tuple[Any, ...]]) -> None:
-    """Send a message; if the other side is gone, the thread that reads reports it."""
+    """Send a message; if the other end is gone, the reading thread reports it."""
     with contextlib.suppress(OSError):
         connection.send(message)
 
@@ -200,7 +201,7 @@ def _read(
     process: subprocess.Popen[bytes],
     log: Path,
 ) -> None:
-    """Give each answer to the call that waits for it; when the process ends, give its error to all waiting calls."""
+    """Pass each answer to the call that waits for it; when the process ends, pass its error to all waiting calls."""
     with contextlib.suppress(EOFError, OSError):
         while True:
             number, outcome, value = connection.recv()
@@ -232,7 +233,7 @@ def _read(
 
 
 def _tail(log: Path) -> str:
-    """The first errors in the log, which cause the others, and the end of the log."""
+    """The first errors in the log, which cause all others, and the end of the log."""
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines() if log.exists() else []
     errors = [line for line in lines[:-_LOG_LINES] if _ERROR.search(line)]
     return "From its log:\n" + "\n".join([*errors[:_LOG_LINES], "...", *lines[-_LOG_LINES:]])

@@ -82,7 +82,7 @@ class EngineInProcess:
         )
 
     def rpc(self, method: str, *arguments: Any) -> list[Any]:
-        """Call a method of every worker."""
+        """Call a method of every worker and return the results."""
         return list(self._llm.collective_rpc(method, args=arguments))
 
     def load_adapter(self, folder: str) -> None:

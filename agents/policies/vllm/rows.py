@@ -1,4 +1,4 @@
-"""The state of each row: its episode's seed, its last requested tokens, and the request under way."""
+"""The state of each row: the seed of its episode, the last requested tokens, and the request under way."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from agents.seeding import mix
 
 
 class Rows:
-    """The rows of one policy; they are added as they are seen.
+    """The rows of one policy; a row is added when it is first seen.
 
     Args:
         engines: The engines that sample.
@@ -65,15 +65,15 @@ class Rows:
         return [int(word) for word in words >> np.uint64(1)]
 
     def requested(self, rows: NDArray[np.int64], tickets: list[Ticket]) -> None:
-        """Remember the tickets of rows."""
+        """Note the requests of some rows, by their tickets."""
         self._under_way.update(zip(rows.tolist(), tickets, strict=True))
 
     def tickets(self, rows: NDArray[np.int64]) -> list[Ticket]:
-        """The tickets of rows that were requested."""
+        """The tickets of the requests of some rows."""
         return [self._under_way[row] for row in rows.tolist()]
 
     def take(self, rows: NDArray[np.int64]) -> list[SampledCompletion]:
-        """The completions of rows, all of which have arrived."""
+        """The completions of rows that have all arrived."""
         return [self._engines.take(self._under_way.pop(row)) for row in rows.tolist()]
 
     def _is_under_way(self, row: int) -> bool:

@@ -30,7 +30,7 @@ _QUOTED = 500
 """Number of bytes of an answer that an error quotes."""
 _RETRY_S = 1.0
 _RESET_S, _POLL_S = 10.0, 0.05
-"""Seconds within which a server has to notice that requests were cancelled, and seconds between two checks of this."""
+"""Seconds within which a server must notice that requests were cancelled, and seconds between two checks of this."""
 
 
 class ServerEngine:
@@ -155,7 +155,7 @@ class ServerEngine:
         self._pool.shutdown(wait=False)
 
     def _connection(self) -> http.client.HTTPConnection:
-        """A connection that ignores proxies set in the environment, since the engine is local, or reached by a tunnel."""
+        """A connection that ignores proxies set in the environment, since the engine is local or reached by a tunnel."""
         address = urlsplit(self.address)
         kind = http.client.HTTPSConnection if address.scheme == "https" else http.client.HTTPConnection
         return kind(address.netloc.rpartition("@")[2], timeout=_TIMEOUT_S)

@@ -63,12 +63,12 @@ def whole_adapter(policy: CausalLMPolicy) -> dict[str, Tensor]:
 def fitted(
     weights: Mapping[str, Tensor], shapes: Mapping[str, Sequence[int]], *, part: bool = False
 ) -> dict[str, Tensor]:
-    """The learner's weights that an engine has too, in the engine's order, without weights that are tied to another of them.
+    """The learner's weights that an engine also has, in the engine's order and without weights tied to another one.
 
     Args:
         weights: The learner's weights by name.
         shapes: The engine's shapes by name.
-        part: Whether these are only some of the learner's weights, all of which were fitted before.
+        part: Whether these are only some of the learner's weights; all of them were fitted before.
 
     Raises:
         InvalidArgumentError: If a weight is missing, has another shape, or is unknown to the engine; none of these weights was
@@ -87,7 +87,7 @@ def fitted(
         if names:
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
             raise InvalidArgumentError(
-                f"the engine was started with another model than the one being trained, and nothing was sent; weights "
+                f"the engine was started with a different model from the one being trained, and nothing was sent; weights "
                 f"{problem}: {', '.join(names[:_NAMED])}{more}. Start the engine with the model to train"
             )
     return {name: weights[name] for name in shapes if name in weights}
@@ -113,7 +113,7 @@ class SharedMemoryTransfer:
         self._rpc("begin_weights")
 
     def push(self, weights: Mapping[str, Tensor]) -> None:
-        """Send some weights, whole layers of them; returns when all workers have read them.
+        """Send some weights, as whole layers; returns when all workers have read them.
 
         Raises:
             EngineError: If there is not enough space for the file, which was not sent.

@@ -60,7 +60,7 @@ class WeightLoader:
             initialize_layerwise_reload(self.get_model())
 
     def load_shared_weights(self, path: str) -> None:
-        """Load some of the weights, whole layers of them, from a safetensors file with the checkpoint's names and shapes."""
+        """Load some of the weights, as whole layers, from a safetensors file with the checkpoint's names and shapes."""
         from safetensors import safe_open
 
         assert self._arrived is not None, "begin_weights comes first"

@@ -1,8 +1,8 @@
 """`Endpoint`: completions over HTTP, many at once, with retries and time limits.
 
 A request is repeated if another attempt may help: a lost connection, no answer in time, status 408, 409, 425, 429 or 5xx, or an
-answer that is not a completion, such as half of a JSON document. A request that still fails yields a `RequestFailure`, which is
-no evidence about the model. A fault that affects all requests raises `EngineError`: a refused key, an unknown model, a server
+answer that is not a completion, such as half of a JSON document. A request that still fails yields a `RequestFailure`, which
+says nothing about the model. A fault that affects all requests raises `EngineError`: a refused key, an unknown model, a server
 that can't be reached.
 """
 
@@ -45,7 +45,7 @@ class TextRequest:
     """Seed of the sampling, for servers that take one."""
     max_tokens: int
     stop: tuple[str, ...] = ()
-    """Strings that end the completion. If the server does not stop at such a string, this client cuts the completion there."""
+    """Strings that end the completion. If the server does not stop at one of them, this client cuts the completion there."""
     tools: tuple[ToolSchema, ...] = ()
     """The tools that the model may call."""
     counted: bool = False
@@ -111,7 +111,7 @@ class Endpoint:
         yield from self._each(requests, self._complete)
 
     def converse(self, conversations: Sequence[Conversation]) -> Generator[list[tuple[int, RequestFailure | None]]]:
-        """Hold conversations. As each one ends, yield its index, and the failure that ended it early or None.
+        """Hold conversations; as each one ends, yield its index and the failure that ended it early, or None.
 
         In all other respects this is like `complete`.
 
@@ -175,9 +175,9 @@ class Endpoint:
         return None
 
     async def _check_tools(self, client: Any, request: TextRequest, answer: TextCompletion) -> None:
-        """Find out from the first answer whether the model is shown the tools, with one more request if it called none.
+        """Find out from the first answer whether the model is shown the tools; if it called none, by one more request.
 
-        A server whose template knows no tools drops them, and only the length of its prompt says so.
+        A server whose chat template has no tools drops them, which only the length of its prompt reveals.
 
         Raises:
             EngineError: If the server's prompt has as many tokens without the tools.
@@ -212,7 +212,7 @@ class Endpoint:
             return RequestFailure(str(failure))
 
     def _check_all(self, failure: ServerError) -> None:
-        """Ignore a failure that concerns only one request.
+        """Raise an error if a failure concerns all requests; ignore any other failure.
 
         Raises:
             EngineError: If the failure concerns all requests: a refused key, an unknown model, or a server that was never
@@ -278,7 +278,7 @@ def _run(loop: asyncio.AbstractEventLoop, work: asyncio.Task[None], deliver: Cal
 def _waiting(
     answers: queue.SimpleQueue[tuple[int, _Result] | BaseException],
 ) -> tuple[list[tuple[int, _Result]], BaseException | None]:
-    """Wait for an answer, and take all answers that have arrived, up to an error."""
+    """Wait for an answer, and take all answers that have arrived before the first error."""
     chunk: list[tuple[int, _Result]] = []
     while not chunk or not answers.empty():
         answer = answers.get()

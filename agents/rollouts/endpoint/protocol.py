@@ -79,7 +79,7 @@ def _count(content: Mapping[str, Any], name: str) -> int:
 
 
 def _text_of(choice: Mapping[str, Any]) -> str:
-    """The text of a choice, or the refusal if the model refused; empty if the model ended without text."""
+    """The text of a choice; if the model refused, its refusal; empty if the model ended without text."""
     if "message" not in choice:
         if not isinstance(choice.get("text"), str):
             raise DataError(f"the server's answer has neither a message nor a text: {str(choice)[:_SHOWN]!r}")
@@ -98,7 +98,7 @@ def _calls_of(message: Mapping[str, Any]) -> list[Any]:
 
 
 def _made_call(call: object) -> MadeCall:
-    """A call as the model made it; its name and its arguments may be any text."""
+    """A tool call as the model made it; its name and its arguments may be any text."""
     function = call.get("function") if isinstance(call, Mapping) else None
     if not isinstance(call, Mapping) or not isinstance(function, Mapping):
         raise DataError(f"a tool call of the server's answer has no function: {str(call)[:_SHOWN]!r}")

@@ -134,7 +134,7 @@ def _sampled(
 
 
 def _judge(rules: rlvr_envs.Rules, episodes: Sequence[rlvr_envs.MessageEpisode]) -> list[Verdict | None]:
-    """The verdict on each episode; the episode's error or None if the episode is not over, or if there is no verifier."""
+    """The verdict on each episode; for an unfinished episode or without a verifier, the episode's error or None."""
     if rules.verifier is None:
         return [episode.error for episode in episodes]
     asked = [episode for episode in episodes if episode.over and episode.error is None]

@@ -1,4 +1,4 @@
-"""The machine and the package versions that compute a run's numbers: the last digits differ between kernels."""
+"""The machine and the package versions that compute a run's numbers, since the last digits differ between kernels."""
 
 from __future__ import annotations
 

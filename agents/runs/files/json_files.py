@@ -168,7 +168,7 @@ def read_lines(path: Path, parse: Callable[[Any], T]) -> list[T]:
 def read_from(
     path: Path, parse: Callable[[Any], T], start: int = 0, *, advice: str = "correct or remove that line"
 ) -> tuple[list[T], int]:
-    """Return the result of `read_lines` for the lines from an offset onwards, and the offset of the last line's end."""
+    """The results of `parse` for the lines from an offset on, and the offset at which the last of these lines ends."""
     values: list[T] = []
     end = start
     with path.open("rb") as file:
@@ -246,7 +246,7 @@ class JsonLines:
 
 
 def differences(before: object, now: object, name: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """The differences between two trees of JSON objects: the dotted name and both values, None for a missing value."""
+    """The differences between two trees of JSON objects: the dotted name and both values, with None for a missing value."""
     if isinstance(before, dict) and isinstance(now, dict):
         for key in {**before, **now}:
             yield from differences(before.get(key), now.get(key), f"{name}.{key}" if name else key)

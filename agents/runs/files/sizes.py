@@ -25,7 +25,7 @@ def in_words(size: float) -> str:
 
 
 def describe_model(folder: Path) -> str | None:
-    """Text that tells where `from_pretrained` finds a saved model, and the model's size; None if it finds no model."""
+    """Text that says where `from_pretrained` finds a saved model, and how large the model is; None if it finds none."""
     size = in_words(size_on_disk(folder))
     if (folder / "adapter_config.json").is_file():
         return f"from_pretrained reads {folder}, {size}, an adapter that needs its base model"

@@ -13,7 +13,7 @@ Values = tuple[Any, ...]
 
 
 def _properties(rng: random.Random) -> dict[str, tuple[dict[str, Any], Values, Values]]:
-    """For the name of each property: its schema, values that fit the schema, and values that don't."""
+    """Properties by name, each with its schema, values that fit the schema, and values that don't."""
     low, size = rng.randint(-9, 9), rng.randint(2, 5)
     high = low + rng.randint(2, 9)
     whole, word = {"type": "integer"}, {"type": "string"}

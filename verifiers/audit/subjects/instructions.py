@@ -14,7 +14,7 @@ _WORDS = (
 
 
 def _instructions(rng: random.Random) -> dict[str, tuple[str, dict[str, object], Sequence[str], Sequence[str]]]:
-    """For the id of each instruction: its request, its kwargs, responses that follow it, and responses that do not."""
+    """Instructions by id, each with its request, its kwargs, responses that follow it, and responses that don't."""
     n = rng.randint(3, 7)
 
     def words(count: int) -> str:

@@ -11,7 +11,7 @@ from verifiers.audit.writing import latex_fraction, terminating_decimal
 
 
 def digits_exchanged(text: str) -> tuple[str, ...]:
-    """A numeral whose last pair of different neighbouring digits is exchanged; empty without such a pair."""
+    """The numeral with its last two different neighbouring digits exchanged; empty if it has no such pair."""
     places = [at for at in range(1, len(text) - 1) if text[at] != text[at + 1] and text[at : at + 2].isdigit()]
     return tuple(text[:at] + text[at + 1] + text[at] + text[at + 2 :] for at in places[-1:])
 

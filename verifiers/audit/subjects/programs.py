@@ -120,7 +120,7 @@ def median(numbers):
         ),
     ),
 }
-"""For the name of each function: what the function does, how its arguments are drawn, and right sources."""
+"""Functions by name: a description of each, a function that draws its arguments, and right sources."""
 _SWAPS = swaps(
     "< <= >, == !=, != ==, + -, - +, * +, // -, % //, 0 1, 1 0 2, 2 1 3, 9 8, max min, sorted list, all any, "
     "append extend, in not_in, not, and or, or and, True False, False True"

@@ -30,7 +30,7 @@ def _script(rng: random.Random) -> str:
 
 
 def _queries(rng: random.Random) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """For each subject: a question, and equivalent queries, the first of which is the gold."""
+    """Queries by subject: a question, and equivalent queries, the first of which is the gold."""
     low, few = rng.randint(22, 34), rng.randint(2, 4)
     high = low + 4
     return {

@@ -21,7 +21,7 @@ _LABELS = re.compile("(My Answer:|My Conclusion:|Future Outlook:)")
 
 @instruction("format:parentheses")
 def _deep_brackets(response: str) -> bool:
-    """Whether matching brackets are nested deeply; a closing bracket without a match discards all open brackets."""
+    """Whether brackets are nested deeply; a closing bracket that does not match discards all open brackets."""
     open_brackets: list[tuple[str, int]] = []  # each with the depth of the closed brackets inside it
     for sign in response:
         if sign in "([{":
@@ -39,7 +39,7 @@ def _deep_brackets(response: str) -> bool:
 
 @instruction("format:quotes")
 def _deep_quotes(response: str) -> bool:
-    """Whether quotes are nested deeply. A mark opens a quote if no letter precedes it; a mark of its kind closes the quote."""
+    """Whether quotes are nested deeply. A quotation mark not preceded by a letter opens a quote; the same mark closes it."""
     open_quotes: list[tuple[str, int]] = []
     for position, sign in enumerate(response):
         kind = _KIND.get(sign)
@@ -98,7 +98,7 @@ def _separated_items(response: str, *, sep: str) -> bool:
 
 @instruction("format:thesis")
 def _italic_theses(response: str) -> bool:
-    """Whether each section begins in italics and continues after them; headings, if there are any, separate sections."""
+    """Whether each section begins in italics and then continues; headings, if there are any, separate the sections."""
     parts: list[list[str]] = [[]]
     for line in lines(response):
         if _HEADING.fullmatch(line.strip()):

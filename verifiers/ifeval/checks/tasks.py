@@ -62,7 +62,7 @@ def _questions(response: str) -> bool:
 
 
 def _asked(question: str) -> str:
-    """Return the text before the first option."""
+    """The text before the first option of a question."""
     asked: list[str] = []
     for line in lines(question):
         if _OPTION.match(line):

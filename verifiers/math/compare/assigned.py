@@ -18,7 +18,7 @@ class Assignments:
 
     equations: dict[str, Relation]
     first: frozenset[str]
-    """The names that are stated first: the `x` of `x=y=2`."""
+    """The first name of each equation, such as `x` of `x=y=2`."""
     words: frozenset[str] = frozenset()
     """Words before names, as in `the mode is x=2`, which an answer may omit."""
 
@@ -74,7 +74,7 @@ def _is_words(name: str) -> bool:
 
 
 def _equations(node: Relation) -> list[tuple[str, Relation]]:
-    """The names in an equation or a chain, each with its value; empty if there are no names."""
+    """The names that an equation or a chain states, each with its value; empty if there are none."""
     name, value = solved(node)
     if name is None:
         return []
@@ -138,7 +138,7 @@ def _has_values(comparer: Comparer, gold: Node, names: Assignments, answer: Node
 
 
 def _stem(item: Relation) -> str | None:
-    r"""The name of a value if it has no index: the `x` of `x=2`; None for `x_1=2`, whose index identifies the value."""
+    r"""The name of a value without an index, such as `x` for `x=2`; None for `x_1=2`, as the index identifies the value."""
     name = solved(item)[0]
     return name if name is not None and "_" not in name else None
 

@@ -1,4 +1,4 @@
-"""Comparison of words, lettered options, times of day, and ratios."""
+"""Comparison of words, of lettered options, of times of day, and of ratios."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _bare_equation(gold: Node) -> Relation | None:
-    r"""The equation of a gold, after words that say what it describes: `\text{the plane }x+y=5`."""
+    r"""The equation in a gold that begins with a description in words: `\text{the plane }x+y=5`."""
     words, *rest = gold.parts if isinstance(gold, Sentence) else (gold,)
     equation = rest[0] if len(rest) == 1 else None
     if not isinstance(words, Words) or not isinstance(equation, Relation) or set(equation.operators) - {"=", "~"}:
@@ -82,7 +82,7 @@ def same_choices(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _contradicts(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether the answer's content differs from the gold's and the option's; words contradict even if neither has content."""
+    """Whether the answer's content differs from both the gold's and the option's; words differ even if neither has content."""
     content = answer.content if isinstance(answer, Choice) else None
     if not isinstance(answer, Choice) or content is None:
         return False
@@ -125,7 +125,7 @@ def named_ratio(node: Node) -> dict[str, Node] | None:
 
 
 def ratio_parts(node: Node) -> tuple[Node, ...] | None:
-    """The parts of a ratio; a number is its ratio to 1, and a time of day without am or pm is read as a ratio."""
+    """The parts of a ratio; a number is read as its ratio to 1, and a time of day without am or pm as a ratio."""
     if isinstance(node, Ratio):
         return node.parts
     if isinstance(node, Clock) and not node.half:
@@ -147,6 +147,6 @@ def same_ratios(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def same_named_ratios(comparer: Comparer, gold: dict[str, Node], answer: dict[str, Node]) -> bool:
-    """Compare ratios of names, such as `a:b=2:3`, by the name of each part."""
+    """Compare ratios of named quantities, such as `a:b=2:3`, by the name of each part."""
     ordered = tuple(answer[name] for name in gold) if gold.keys() == answer.keys() else None
     return ordered is not None and same_ratios(comparer, Ratio(tuple(gold.values())), Ratio(ordered))

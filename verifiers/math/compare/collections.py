@@ -49,7 +49,7 @@ def same_collections(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
-    """Compare forms of one value, joined by `or`, with the value; None for other lists, such as values of several names.
+    """Compare a gold and an answer of which one lists several forms of one value, joined by `or`; None for other lists.
 
     The value of an answer is the form that equals the gold; the other forms restate it, in another unit or rounded.
     """
@@ -66,7 +66,7 @@ def _same_forms(comparer: Comparer, gold: Node, answer: Node) -> bool | None:
 
 
 def _labels_agree(gold: Node, answer: Node) -> bool:
-    """Whether an answer's names of items agree with the gold's names: it may omit a single name, but must not have several."""
+    """Whether an answer's names of items agree with the gold's names; the answer may omit a single name, but not several."""
     ours, theirs = items(gold), items(answer)
     if any(isinstance(item, Relation) and ":" in item.operators for item in theirs):
         return False  # a sentence names the things with these values
@@ -80,7 +80,7 @@ def _labels_agree(gold: Node, answer: Node) -> bool:
 
 
 def _is_ordered(nodes: Sequence[Node]) -> bool:
-    """Whether a list has an order: it has an ellipsis, or lists verdicts on several parts, such as `true, false, true`."""
+    """Whether the order of a list matters: it has an ellipsis, or verdicts on several parts, such as `true, false, true`."""
     wordy = any(isinstance(item, Sentence | Words) for item in nodes)
     return wordy or (all(isinstance(item, Symbol) for item in nodes) and len(set(nodes)) < len(nodes))
 
@@ -99,7 +99,7 @@ def _equal_items(comparer: Comparer, one: Node, two: Node) -> bool:
 
 
 def _names(nodes: Sequence[Node]) -> set[str | None]:
-    """The names of which the items are values."""
+    """The names before the items, such as `x` of `x=2`."""
     return {label(node.operands[0]) for node in nodes if isinstance(node, Relation)}
 
 
@@ -116,7 +116,7 @@ def _named_points(comparer: Comparer, gold: Sequence[Node], answer: Sequence[Nod
 
 
 def joined_otherwise(gold: Node, answer: Node) -> bool:
-    r"""Whether `or` joins the items of only one of the two lists, and this changes their meaning.
+    r"""Whether only one of two lists joins its items by `or`, and this changes the meaning.
 
     Letters are statements, as in `p \\land q`. Values of one name are alternatives however they are joined, and so are
     conditions on one variable after a comma.
@@ -168,7 +168,7 @@ def same_tuples(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _with_names_of(gold: Bracketed, answer: Bracketed) -> Bracketed:
-    """Rename the elements of a set by condition as in the gold: the pair (a, b) of one set is the (x, y) of another."""
+    """Rename the variables of a set given by a condition as in the gold, such as (a, b) to (x, y)."""
     ours, theirs = (items_in_brackets(node.items[0]) for node in (gold, answer))
     names = [
         (one.name, two.name)

@@ -46,7 +46,7 @@ from verifiers.math.tree import (
 
 
 def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether two trees of any kind are equal under the options of the comparer."""
+    """Whether two trees of any kind are equal under the comparer's options."""
     ratios = named_ratio(gold), named_ratio(answer)
     if ratios[0] is not None and ratios[1] is not None:
         return same_named_ratios(comparer, ratios[0], ratios[1])
@@ -71,14 +71,14 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _names_one_point(comparer: Comparer, gold: str | None, answer: str | None) -> bool:
-    """Whether two letters before coordinates agree; the answer may omit a letter of the gold that the prompt names."""
+    """Whether the letters before two points agree; the answer may omit the gold's letter if the prompt names it."""
     if gold is None or answer is None:
         return gold is None or comparer.without_prompt or comparer.in_prompt(Symbol(gold))
     return gold == answer
 
 
 def _without_parameter(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer without a declared parameter that both share, with the answer's parameter renamed as in the gold.
+    """A gold and an answer without a declared parameter that both have; the answer's parameter is renamed as in the gold.
 
     The gold may leave the declaration of a real number out: `f(x)=cx` for `f(x)=ax` for all `a`.
     """
@@ -99,13 +99,13 @@ def _without_parameter(comparer: Comparer, gold: Node, answer: Node) -> tuple[No
 
 
 def _without_conditions(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer without a last condition that restricts nothing, if only one of them has such a condition."""
+    """A gold and an answer without a final condition that restricts nothing, if only one of them has such a condition."""
     shorter = without_condition(gold), without_condition(answer)
     return shorter if shorter[0] is gold or shorter[1] is answer else (gold, answer)
 
 
 def _without_names(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, Node] | None:
-    """The collections of a gold and an answer without their names; None if the names make the answer wrong."""
+    """The collections in a gold and an answer, without their names; None if the names make the answer wrong."""
     (name, value), (other, other_value) = named_collection(gold), named_collection(answer)
     if name is not None and other is not None and not names_agree(name, other):
         return None
@@ -115,7 +115,7 @@ def _without_names(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, 
 
 
 def _is_asked(comparer: Comparer, node: Node) -> bool:
-    """Whether the prompt mentions the set operation before an equals sign, or there is no such operation."""
+    """Whether the prompt mentions the set operation on the left of an equals sign, or there is no such operation."""
     operation = node.operands[0] if isinstance(node, Relation) else None
     return not isinstance(operation, SetOperation) or comparer.in_prompt(operation)
 

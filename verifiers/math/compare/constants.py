@@ -1,4 +1,4 @@
-r"""Arbitrary constants: compares general solutions and antiderivatives as the functions that they give for all constants."""
+r"""Compares answers with arbitrary constants, such as antiderivatives, as the functions that they give for all constants."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from verifiers.math.tree import Add, Bracketed, Divide, Matrix, Negate, Node, Nu
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
 _USUAL = frozenset(("C", *(f"C{index}" for index in _INDICES)))
-"""Names of constants that are arbitrary in sums and equations of curves even if the prompt does not say what it asks for."""
+"""Names of constants that are arbitrary in sums and equations of curves, even if the prompt does not ask for a constant."""
 _ONE = Number(Fraction(1))
 
 
 def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bool, Node]:
-    """Whether two equations are the same up to factors for all constants; and the answer, its constants named as the gold's."""
+    """Return whether two equations agree up to factors for all constants, and the answer with the gold's names of constants."""
     equations = [node for node in (gold, answer) if isinstance(node, Relation)]
     (name, value), (other, stated) = solved(gold), solved(equations[1]) if len(equations) > 1 else (None, answer)
     if name == "C" and gold.operands[0] != Symbol("C"):  # the rest of the equation equals the constant
@@ -47,21 +47,21 @@ def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -
 
 
 def _constant_alone(equation: Relation, constants: list[str]) -> Node:
-    """Left side minus right side, divided by the coefficient of the constant if the equation is linear in a single constant."""
+    """Left minus right side; if the equation is linear in a single constant, divided by that constant's coefficient."""
     node: Node = Add((equation.operands[0], Negate(equation.operands[1])))
     parts = flat((node,), constants) if len(constants) == 1 else None
     return node if parts is None else Divide(node, parts[1][0])
 
 
 def _same_functions(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions are the same for all constants; compares their reciprocals if the functions are not linear in those."""
+    """Whether functions agree for all constants; if they are not linear in the constants, their reciprocals are compared."""
     if flat(gold, [*names.values()]) is None:
         gold, answer = (tuple(Divide(_ONE, node) for node in side) for side in (gold, answer))
     return _same_for_all(comparer, (_ONE, *gold), (_ONE, *answer), names)
 
 
 def same_values(comparer: Comparer, gold: Node, answer: Node) -> tuple[bool, Node]:
-    """Whether two values are the same for all constants; and the answer, its constants named as the gold's."""
+    """Return whether two values agree for all constants, and the answer with the gold's names of constants."""
     ours, theirs = free_constant(gold), free_constant(answer)
     free = ours is not None and theirs is not None
     if ours is not None and theirs is not None:
@@ -80,7 +80,7 @@ def _entries(node: Node) -> Vector:
 
 
 def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[str, str]) -> bool:
-    """Whether functions that are linear in arbitrary constants form the same flat; `names` maps the answer's to the gold's."""
+    """Whether functions linear in arbitrary constants form the same flat; `names` maps the answer's names to the gold's."""
     variables = frozenset().union(*map(symbols, gold)) - {*names.values()}
     if gold == tuple(renamed(node, names) for node in answer):
         return True
@@ -91,12 +91,12 @@ def _same_for_all(comparer: Comparer, gold: Vector, answer: Vector, names: dict[
 
 
 def _are_variables(names: frozenset[str]) -> bool:
-    """Whether all names can be variables; capitals can't, since they name things with a value."""
+    """Whether all names can be variables; a capital can't, since it names something with a value."""
     return all(name[0].islower() for name in names)
 
 
 def _arbitrary(comparer: Comparer, gold: Node, answer: Node, usual: frozenset[str]) -> dict[str, str]:
-    """The gold's names of arbitrary constants by the answer's names; empty if there are none, or their numbers differ.
+    """Map the answer's names of arbitrary constants to the gold's; empty if there are none, or their numbers differ.
 
     A constant is arbitrary if it has an index or a usual name; letters that only the other side has are matched to these
     constants.
@@ -122,7 +122,7 @@ def _indexed(names: frozenset[str]) -> frozenset[str]:
 
 
 def free_constant(node: Node) -> str | None:
-    """The constant of integration of a sum: the only term of that name, which occurs nowhere else."""
+    """The constant of integration in a sum: its only term that is such a constant, whose name occurs nowhere else."""
     if not isinstance(node, Add):
         return None
     constants = [term for term in node.terms if isinstance(term, Symbol) and term.name in _CONSTANTS_OF_INTEGRATION]

@@ -31,13 +31,13 @@ class Comparer:
     in_prompt: Callable[[Node], bool] = lambda node: False
     """Returns whether an expression occurs in the problem's prompt."""
     without_prompt: bool = True
-    """Whether there is no prompt; a prompt could show the meaning of `m+n`."""
+    """Whether the problem has no prompt; a prompt could say what `m+n` means."""
     topics: frozenset[str] = frozenset()
     """Topics of the prompt: `"ratios"` (`1:30` isn't a time of day), `"flats"`, `"constants"` (the constants are arbitrary)."""
     compare: Callable[[Comparer, Node, Node], bool] = field(kw_only=True)
     """The comparison of two trees of any kind, which the comparisons of containers apply to their items."""
     inside: bool = field(default=False, init=False)
-    """Whether items of a container are being compared, which may share names of constants."""
+    """Whether the items of a container are being compared; items may share names of constants."""
     values: ValueComparer = field(init=False)
 
     def __post_init__(self) -> None:
@@ -64,7 +64,7 @@ class Comparer:
         return True
 
     def _same_item(self, gold: Node, answer: Node) -> bool:
-        """Compare like `same`, but inside a container a set of one item is not the item, and a sentence is not its equation."""
+        """Compare like `same`, but inside a container a set of one item is not its item, and a sentence not its equation."""
         alike = all(isinstance(gold, cls) == isinstance(answer, cls) for cls in (SetOf, Sentence))
         outer, self.inside = self.inside, True
         try:

@@ -1,9 +1,9 @@
 r"""Solutions with free numbers, such as `x = \frac\pi6 + 2\pi n, n \in \mathbb{Z}`, compared as sets.
 
-A family is `a + p n` for every integer n, where a and p are numbers or points. Residues are families, and so is each half of an
-expression that alternates. With free real numbers, the solutions are a flat, and so is a span. Several families, given by the
-members of a list or the signs of a plus-minus, form one set. Two such sets are equal if each contains the families of the
-other, whatever the name and the start of the free integer, and however the set is divided into families.
+A family is `a + p n` for every integer n, where a and p are numbers or points. Residues are families, and so are the even and
+the odd members of an expression that alternates. Solutions with free real numbers are a flat, and so is a span. Several
+families, given by the items of a list or the signs of a plus-minus, form one set. Two such sets are equal if each contains the
+families of the other, whatever the name and the start of the free integer, and however the set is divided into families.
 """
 
 from __future__ import annotations
@@ -46,14 +46,15 @@ from verifiers.math.values.tiers import GoldError, ValueComparer
 MAX_MEMBERS = 24
 """Maximum number of families of one set."""
 MAX_RATIO = 100
-"""Maximum denominator of the quotient of two periods, and maximum number of points before membership in other families
-repeats."""
+"""Maximum denominator of the quotient of two periods, and maximum number of points after which membership in other families
+must repeat.
+"""
 _NEAR = 1e-9
-"""Maximum distance of an index from an integer for the points to be compared exactly."""
+"""Maximum distance of an index from an integer at which points are still compared exactly."""
 _FREE_INTEGERS = INTEGER_PARAMETERS | {"t"}
-"""Letters that are free integers without a declaration, in an answer to a gold that has a declaration."""
+"""Letters that are free integers even without a declaration, in an answer to a gold that has a declaration."""
 _PARAMETERS = REAL_PARAMETERS | {"k"}
-"""Letters that are free real numbers without a declaration, in the points of a gold."""
+"""Letters that are free real numbers even without a declaration, in the points of a gold."""
 _ZERO, _ONE, _PI = Number(Fraction(0)), Number(Fraction(1)), Constant("pi")
 Point = tuple[Node, ...]
 """Coordinates; a number has one coordinate."""
@@ -66,7 +67,7 @@ class Families:
     names: tuple[str, ...]
     """The name of each coordinate, in alphabetical order; empty if there is none."""
     free: tuple[str, ...]
-    """The free integer, or the free real numbers."""
+    """The free integer, or the free real numbers, of the expressions."""
     members: tuple[Point, ...]
     real: bool = False
 
@@ -74,13 +75,13 @@ class Families:
 def families(
     node: Node, gold: Families | None = None, *, given: Callable[[Node], bool], flats: bool = False
 ) -> Families | None:
-    r"""Read a list as families; None for anything else.
+    r"""Read a list as families; None if it is not one.
 
     Args:
         node: The list, or one expression.
-        gold: For an answer, the gold. Real numbers, and the integer of a family of numbers, may then be free although no last
-            item declares them, such as `n \\in \\mathbb{Z}`.
-        given: Returns whether the prompt has a symbol. One that it has is free only if it is declared.
+        gold: For an answer, the gold. With it, real numbers and the integer of a family of numbers may be free without a
+            declaration such as `n \\in \\mathbb{Z}`.
+        given: Returns whether a symbol occurs in the prompt. Such a symbol is free only if it is declared.
         flats: Whether the prompt asks for a line or the like, so that a parameter is an arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
@@ -107,13 +108,13 @@ def families(
 
 
 def _states_angle(item: Node) -> bool:
-    r"""Whether an equation gives an unknown a value in radians or degrees: `x=2\\pi k`, a family even without a declaration."""
+    r"""Whether an equation gives an unknown in radians or degrees: `x=2\\pi k` is a family even without a declaration."""
     name = (solved(item)[0] if isinstance(item, Relation) and len(item.operands) == 2 else None) or ""
     return name.isalpha() and name.islower() and any(isinstance(leaf, Degrees) or leaf == _PI for leaf in walk(item))
 
 
 def _declaration(node: Node) -> tuple[tuple[Node, ...], str, frozenset[str], Node | None]:
-    """The items before a declaration of free numbers, their joiner, the declared numbers, and the set of their values."""
+    """Split a declaration of free numbers off a list: the items before it, their joiner, the numbers, and their set."""
     if isinstance(node, Bracketed) and node.opening == "{":
         node = ListOf(node.items, "and")
     items, joiner = (node.items, node.joiner) if isinstance(node, ListOf) else ((node,), ",")
@@ -163,7 +164,7 @@ def _coordinates(node: Node) -> Point:
 
 
 def _span(vectors: tuple[Node, ...]) -> Families | None:
-    """The sums of multiples of vectors."""
+    """The span of vectors: all sums of their multiples."""
     free = tuple(f"multiple {index}" for index in range(len(vectors)))
     rows = [
         [Multiply((Symbol(name), entry)) for entry in _coordinates(node)]
@@ -174,7 +175,7 @@ def _span(vectors: tuple[Node, ...]) -> Families | None:
 
 
 def _residues(items: tuple[Node, ...], joiner: str) -> Families | None:
-    r"""Congruences with one left side, as in `n \\equiv 1,4 \\pmod 5`: for each residue, the numbers that have it."""
+    r"""Congruences with the same left side, as in `n \\equiv 1,4 \\pmod 5`, as one family for each residue."""
     members: list[Point] = []
     names: list[str] = []
     moduli: list[Fraction] = []
@@ -227,7 +228,7 @@ class _Progression:
 
     @property
     def pivot(self) -> int:
-        """The coordinate that changes the most."""
+        """The index of the coordinate that changes the most."""
         return max(range(len(self.period)), key=lambda place: abs(self.near_period[place]))
 
 
@@ -244,7 +245,7 @@ def _progressions(node: Families, values: ValueComparer) -> list[_Progression] |
 
 
 def _progression(member: Point, integer: str, start: int, step: int, values: ValueComparer) -> _Progression | None:
-    """The points of every `step`-th integer; None if all are the same point, not real, or not linear."""
+    """The progression of every `step`-th integer; None if its points are all equal, not real, or not linear."""
 
     def at(value: Node) -> Point:
         return tuple(substitute(coordinate, integer, value) for coordinate in member)
@@ -270,7 +271,7 @@ def _identical(values: ValueComparer, one: Point, two: Point) -> bool:
 
 
 def _hold(progressions: list[_Progression], others: list[_Progression], values: ValueComparer) -> bool:
-    """Whether progressions contain every point of other progressions; the points in one progression recur periodically."""
+    """Whether progressions contain every point of other progressions; it suffices to check one period of the points."""
     for other in others:
         ratios = [_ratio(one, other, values) for one in progressions]
         parallel = [(one, ratio) for one, ratio in zip(progressions, ratios, strict=True) if ratio]
@@ -291,7 +292,7 @@ def _ratio(one: _Progression, other: _Progression, values: ValueComparer) -> Fra
 
 
 def _holds(one: _Progression, other: _Progression, times: int, values: ValueComparer) -> bool:
-    """Whether one progression contains the point that another has at this index."""
+    """Whether one progression contains the point with index `times` of another."""
     distance = other.near_start[one.pivot] + times * other.near_period[one.pivot] - one.near_start[one.pivot]
     index = distance / one.near_period[one.pivot]
     whole = int(index + (0.5 if index > 0 else -0.5))

@@ -1,9 +1,8 @@
 r"""Flats: all sums of one vector and arbitrary multiples of other vectors, compared as sets.
 
 Vectors are tuples of numbers or of functions. So lines, spans and general solutions of linear differential equations are flats,
-whatever the start, the vectors and the constants by which they are given: `C/x` and `C/(2x)`, for every C. Flats are
-    compared by the Gauss-Jordan normal form of their values at several points: 30 digits tell flats apart, 250 digits confirm
-    equality.
+whatever start, vectors and constants describe them: `C/x` and `C/(2x)` are equal. Flats are compared by the Gauss-Jordan normal
+form of their values at several points: 30 digits tell flats apart, 250 digits confirm equality.
 """
 
 from __future__ import annotations
@@ -24,19 +23,20 @@ _ZERO, _ONE = Number(Fraction(0)), Number(Fraction(1))
 _START = ""  # the part of an expression without free numbers
 Vector = tuple[Node, ...]
 Flat = list[Vector]
-"""A vector, followed by the vectors whose multiples are added to it. The length of the first vector counts only if a coordinate
-is 1."""
+"""A vector, followed by the vectors whose multiples are added to it. The length of the first vector matters only if a
+coordinate is 1.
+"""
 
 
 def flat(vector: Vector, free: Sequence[str]) -> Flat | None:
-    """The flat of a vector whose coordinates depend on free numbers; None if a coordinate is not written linearly in these."""
+    """The flat of a vector whose coordinates depend on free numbers; None if a coordinate is not linear in them as written."""
     coordinates = [_parts(coordinate, frozenset(free)) for coordinate in vector]
     rows = [[parts.get(name, _ZERO) for parts in coordinates if parts is not None] for name in (_START, *free)]
     return None if None in coordinates else [tuple(row) for row in rows]
 
 
 def _parts(node: Node, free: frozenset[str]) -> dict[str, Node] | None:
-    """The coefficient of each free number in an expression, and the rest; None if the expression is not linear."""
+    """The coefficients of the free numbers in an expression, and the rest; None if the expression is not linear in them."""
     if not symbols(node) & free:
         return {_START: node}
     if isinstance(node, Symbol):

@@ -77,7 +77,7 @@ def _is_capital(node: Node) -> bool:
 
 
 def is_word_of_letters(node: Node) -> bool:
-    """Whether an expression is a word of three or more capitals, such as the name of a polygon or a sequence of outcomes."""
+    """Whether an expression is a word of three or more capitals, such as a polygon or a sequence of outcomes."""
     factors = node.factors if isinstance(node, Multiply) else ()
     return len(factors) > 2 and all(
         isinstance(factor, Symbol) and len(factor.name) == 1 and factor.name.isupper() for factor in factors
@@ -85,7 +85,7 @@ def is_word_of_letters(node: Node) -> bool:
 
 
 def is_made_of_parameters(node: Node) -> bool:
-    """Whether an expression such as `m+n` or `m/n` names the quantity asked for: different letters, none a usual unknown."""
+    """Whether an expression such as `m+n` names the quantity asked for: its letters differ, and none is a usual unknown."""
     parts = (
         node.terms if isinstance(node, Add) else (node.numerator, node.denominator) if isinstance(node, Divide) else ()
     )
@@ -107,7 +107,7 @@ def solved(node: Relation) -> tuple[str | None, Node]:
 
 
 def names_agree(gold: str, answer: str) -> bool:
-    """Whether two names may denote one quantity: equal names, words, `x` for `x(t)`, or `y` for the value of a function."""
+    """Whether two names may denote one quantity: equal names, words, `x` and `x(t)`, or `y` and the value of a function."""
     if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
         ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
         return ours <= theirs or theirs <= ours
@@ -119,12 +119,12 @@ def names_agree(gold: str, answer: str) -> bool:
 
 
 def _is_formula(name: str) -> bool:
-    """Whether a name that was read as text is a formula, such as `P(A|B)`, which determines the value."""
+    """Whether a name read as text is a formula, such as `P(A|B)`, that determines the value."""
     return name.startswith("text:") and "(" in name and " " not in name
 
 
 def renaming(gold: Relation, answer: Relation) -> dict[str, str]:
-    """The names of the arguments in the gold's function, by the names in the answer's function."""
+    """Map the arguments' names in the answer's function to those in the gold's function."""
     ours, theirs = gold.operands[0], answer.operands[0]
     if isinstance(ours, Unknown) and isinstance(theirs, Unknown) and len(ours.arguments) == len(theirs.arguments):
         pairs = zip(ours.arguments, theirs.arguments, strict=True)
@@ -167,7 +167,7 @@ def named_collection(node: Node) -> tuple[str | None, Node]:
 
 
 def _set_name(node: Node) -> str | None:
-    """The name of a set, or of an operation on names; its two sides are unordered except in a difference."""
+    """The name of a set, or of a set operation on names; the two operands are unordered except in a difference."""
     if isinstance(node, Apply) and all(isinstance(argument, Symbol) for argument in node.arguments):
         return f"{node.name}()"  # a known function that is defined by cases
     if not isinstance(node, SetOperation):

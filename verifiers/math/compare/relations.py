@@ -67,7 +67,7 @@ def residue_alone(node: Node) -> Node:
 
 
 def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
-    """The values in a chain of equalities, if the chain states the answer and every link is true."""
+    """The values in a chain of equalities whose links are all true and which states the answer; else empty."""
     operators, operands = list(answer.operators), list(answer.operands)
     if set(operators) - {"=", "~"}:
         return ()
@@ -88,7 +88,7 @@ def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
 
 
 def _exact_values(comparer: Comparer, gold: Relation) -> tuple[Node, ...]:
-    """The values of a gold that is not a proper equation: the constants that it equates, or a named value."""
+    """The values that a gold states: the constants that it equates, or a named value; empty for a proper equation."""
     if set(gold.operators) - {"=", "~"}:
         return ()
     operands = gold.operands[1:] if is_named_thing(gold.operands[0]) else gold.operands
@@ -109,7 +109,7 @@ def _is_name(comparer: Comparer, node: Node) -> bool:
 
 
 def restates(comparer: Comparer, value: Node, form: Node) -> bool:
-    """Whether a form restates a value: the value itself, perhaps in another unit, or rounded to two or more digits."""
+    """Whether a form restates a value: it equals the value, perhaps in another unit, or rounds it to two or more digits."""
     is_decimal = any(isinstance(node, Number) and node.significant > 1 for node in walk(form))
     return _same_value(comparer, value, form) or (is_decimal and _rounds(comparer, value, form))
 
@@ -139,7 +139,7 @@ def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> boo
     if name is not None and answer_name is not None:
         names = renaming(gold, answer)
         if any(ours in symbols(answer.operands[-1]) or ours not in symbols(value) for ours in names.values()):
-            return False  # names another value than the gold, or the value at another point
+            return False  # names a value other than the gold's, or the value at another point
         if names_agree(name, answer_name) or not symbols(value) or symbols(gold) != symbols(answer):
             return names_agree(name, answer_name) and any(
                 comparer.same(value, renamed(stated, names)) for stated in _stated(comparer, answer)
@@ -157,7 +157,7 @@ def _same_equations(comparer: Comparer, gold: Relation, answer: Relation) -> boo
 
 
 def _names_agree_between(gold: Relation, answer: Relation) -> bool:
-    """Whether the names between the ends of two chains, such as the `y` of `x=y=2`, agree."""
+    """Whether the middle names of two chains agree, such as the `y` of `x=y=2`."""
     pairs = zip(map(label, gold.operands[1:-1]), map(label, answer.operands[1:-1]), strict=True)
     return all(ours is None or (theirs is not None and names_agree(ours, theirs)) for ours, theirs in pairs)
 
@@ -181,7 +181,7 @@ def same_inequalities(comparer: Comparer, gold: Relation, answer: Relation) -> b
 
 
 def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[Relation, ...]) -> bool:
-    """Whether an equation is, up to a factor, one of the given equations, although the gold solves it for a name."""
+    """Whether the answer only repeats, up to a factor, a given equation that the gold solves for a name."""
     if not (isinstance(gold, Relation) and isinstance(answer, Relation) and len(answer.operands) == 2):
         return False
     if solved(gold)[0] is None or solved(answer)[0] is not None or set(answer.operators) != {"="}:
@@ -192,7 +192,7 @@ def leaves_unsolved(comparer: Comparer, gold: Node, answer: Node, given: tuple[R
 def _are_proportional(comparer: Comparer, gold: Relation, answer: Relation, *, positive: bool) -> bool:
     """Whether two relations are equal up to a constant factor, which must be positive for inequalities.
 
-    Both relations are read as left side minus right side. The factor is the quotient of these two at a point where neither
+    Each relation is read as its left minus its right side. The factor is the quotient of the two at a point where neither
     vanishes.
     """
     ours, theirs = difference(gold), difference(answer)
@@ -223,7 +223,7 @@ def difference(node: Relation) -> Node:
 
 
 def forms_of(node: Relation) -> tuple[Relation, ...]:
-    """An equation and, if it states a fraction as the value of a name, its form without the fraction: `xy=1` for `y=1/x`."""
+    """An equation; also its form without the fraction if it gives a name a fraction as its value: `xy=1` for `y=1/x`."""
     for named, value in (node.operands, node.operands[::-1]):
         if isinstance(named, Symbol) and isinstance(value, Divide) and symbols(value.denominator):
             return node, Relation(node.operators, (Multiply((named, value.denominator)), value.numerator))

@@ -128,7 +128,7 @@ def _nouns_differ(one: str, two: str) -> bool:
 
 
 def _length_degree(unit: Unit) -> int | None:
-    """1 for a length, 2 for an area or square units, 3 for a volume; 0 for other measures, None for a noun."""
+    """The power of length in a unit: 1 for a length, 2 for an area, 3 for a volume; 0 for other measures, None for a noun."""
     if unit.is_label:
         _, power, degree = unit.label.partition("^")
         return int(degree[0]) if power else None
@@ -137,7 +137,7 @@ def _length_degree(unit: Unit) -> int | None:
 
 
 def prices(one: Unit, two: Unit) -> bool:
-    """Whether one of two units is a currency, and the other is the same currency per something."""
+    """Whether one of two units is a currency and the other a price in it, such as dollars per hour."""
     shared = set(one.dimension) & set(two.dimension)
     rest = set(one.dimension) ^ set(two.dimension)
     currency = len(shared) == 1 and shared <= CURRENCIES and (len(one.dimension) == 1 or len(two.dimension) == 1)
@@ -161,7 +161,7 @@ def at_least_one(node: Node) -> bool:
 
 
 def same_dotted(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    r"""Compare sums and products with dots term by term, since the terms show what the dots mean: `1+4+\\cdots+n^2`."""
+    r"""Compare sums and products with an ellipsis term by term, since the terms define it: `1+4+\\cdots+n^2`."""
     if DOTS not in walk(gold) and DOTS not in walk(answer):
         return comparer.same(gold, answer)
     if type(gold) is not type(answer):
@@ -213,7 +213,7 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _unit_factor(comparer: Comparer, gold: Unit | None, answer: Unit | None) -> Fraction | None:
-    """The factor for the answer's value before comparison; None if the units make the answer wrong."""
+    """The factor by which the answer's value is multiplied before comparison; None if the units make the answer wrong."""
     if gold is not None and answer is not None and names_other_thing(gold, answer):
         return None
     gold, answer = measured(gold), measured(answer)
@@ -252,7 +252,7 @@ def _same_percents(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def _by_factor(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether a number equals the gold; two numbers in digits may also differ by a factor of 100."""
+    """Whether a number equals the gold; numbers in digits may also differ by a factor of 100, as percentages do."""
     if comparer.values.equal(gold, answer):
         return True
     digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))

@@ -1,7 +1,7 @@
-r"""Comparison of regions: sets of real numbers in a normal form, and sets whose ends are not constants.
+r"""Comparison of sets: real numbers in a normal form, and sets whose ends are not constants.
 
 The normal form consists of the points at which a set begins and ends, from left to right. `(-inf, 3) U (3, inf)`, `x != 3` and
-`R \\ {3}` all become the same marks.
+`R \\ {3}` all have the same normal form.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ LEFT, RIGHT = End(Negate(_INFINITY), float("-inf")), End(_INFINITY, float("inf")
 
 @dataclass(frozen=True, slots=True)
 class EndMark:
-    """A point at which a set begins or ends, and whether the set contains this point and the numbers up to the next mark."""
+    """A point at which a set begins or ends; also says whether the set contains it and the numbers up to the next mark."""
 
     end: End
     at: bool
@@ -82,7 +82,7 @@ class EndMark:
 
 @dataclass(frozen=True, slots=True)
 class RealSet:
-    """The marks of a set from left to right, without redundant marks, and the set's variable."""
+    """A set of real numbers: its marks from left to right, none redundant, and its variable."""
 
     marks: tuple[EndMark, ...]
     variable: str | None = None
@@ -101,7 +101,7 @@ class RealSet:
         return RealSet(tuple(marks), self.variable or other.variable)
 
     def _state(self, end: End, inside: bool) -> tuple[bool, bool]:
-        """Whether the set contains an end and the numbers after it, given whether it contains the numbers before."""
+        """Whether the set contains an end and the numbers after it, given whether it contains the numbers before it."""
         mark = next((mark for mark in self.marks if mark.end.meets(end)), None)
         return (inside, inside) if mark is None else (mark.at, mark.after)
 
@@ -203,7 +203,7 @@ def _point(end: End) -> RealSet:
 
 
 def _solutions(node: Relation) -> RealSet:
-    """The values of a single variable that satisfy a chain of inequalities or are in a set."""
+    """The values of a variable that satisfy a chain of inequalities or a statement of membership in a set."""
     if node.operators == ("in",) and isinstance(node.operands[0], Symbol):
         inside = real_set(node.operands[1])
         return RealSet(inside.marks, node.operands[0].name)
@@ -240,7 +240,7 @@ def _absolute(node: Relation) -> RealSet | None:
 
 
 def _half_line(sign: str, end: End) -> RealSet:
-    """The numbers that are in a given relation to an end."""
+    """The numbers that stand in a given relation to an end, such as those below it."""
     if sign == "!=":
         return _REALS.combined("difference", _point(end))
     if sign == "=":
@@ -269,7 +269,7 @@ def _integers(conditions: list[Node]) -> RealSet:
 
 
 def _listed(sets: list[RealSet], joiner: str) -> RealSet:
-    """Conditions joined by words; a comma means `and` if the result is not empty, else `or`."""
+    """Combine conditions joined by words; a comma means `and` if the result is not empty, else `or`."""
     variables = {condition.variable for condition in sets if condition.variable is not None}
     if len(variables) > 1:
         raise NoSetError("conditions on several variables")
@@ -284,7 +284,7 @@ def _union(sets: list[RealSet]) -> RealSet:
 
 
 _SHIFTS = (0, 1, -1, 2, -2)
-"""The shifts that are tried between two indices over all integers."""
+"""Shifts to try between the indices of two unions over all integers."""
 
 
 def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
@@ -305,7 +305,7 @@ def same_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def same_set_series(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare unions and intersections over an index, which may start anywhere if it takes all integers."""
+    """Compare unions or intersections over an index; an index that takes all integers may be shifted."""
     if unordered(gold) == unordered(answer):
         return True
     if not (isinstance(gold, SetSeries) and isinstance(answer, SetSeries)) or gold.kind != answer.kind:
@@ -323,7 +323,7 @@ def same_set_series(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def as_set_series(node: Node) -> Node:
-    r"""A set for every integer, as in `(2k,2k+1), k \in \mathbb{Z}`, as the union of these sets."""
+    r"""Read a set that depends on an integer, as in `(2k,2k+1), k \in \mathbb{Z}`, as the union over that integer."""
     name = integer_parameter(node)
     if name is None or not isinstance(node, ListOf) or len(node.items) != 2:
         return node
@@ -366,7 +366,7 @@ def _same_other_sets(comparer: Comparer, gold: Node, answer: Node) -> bool:
 
 
 def between(node: Node) -> Node:
-    """A chain of two inequalities around a symbol as an interval."""
+    """A chain of two inequalities around a symbol, such as `1<x<2`, as an interval."""
     if not (isinstance(node, Relation) and len(node.operands) == 3 and isinstance(node.operands[1], Symbol)):
         return node
     operators, operands = node.operators, node.operands

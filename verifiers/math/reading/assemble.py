@@ -1,4 +1,4 @@
-"""Assembles trees from parsed parts if the parts determine the kind of the whole."""
+"""Assembles trees whose kind follows from their parts, such as sets, fractions and tuples."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from verifiers.math.vocabulary import COMPLEX_NAMES
 
 OTHERWISE = Words("otherwise")
 MAX_ORDER = 5
-"""Largest order n of a determinant that is expanded, which gives n! products."""
+"""Largest order n of a determinant that is expanded; the expansion has n! products."""
 _ZERO = Number(Fraction(0))
 
 
@@ -57,13 +57,13 @@ def determinant(rows: tuple[tuple[Node, ...], ...]) -> Node:
 
 
 def times(left: Node, right: Node) -> Node:
-    """A product, with a product on the left flattened."""
+    """The product of two expressions; a product on the left is flattened."""
     factors = left.factors if isinstance(left, Multiply) else (left,)
     return Multiply((*factors, right))
 
 
 def difference_of_sets(terms: list[Node]) -> Node | None:
-    """Two terms as a difference of sets; only points can be removed from an interval, since `(1,2)-(3,4)` subtracts vectors."""
+    """Read two terms as a difference of sets; only points can be removed from an interval: `(1,2)-(3,4)` subtracts vectors."""
     if len(terms) != 2 or not isinstance(terms[1], Negate):
         return None
     whole, taken = terms[0], terms[1].value
@@ -102,7 +102,7 @@ def outside_of(operators: list[str], operands: list[Node]) -> Node | None:
 
 
 def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
-    """The lines of a definition by cases, with "otherwise" as the complement of the conditions before it."""
+    """The lines of a definition by cases; "otherwise" becomes the complement of the conditions before it."""
     *cases, last = (line.items if isinstance(line, Bracketed) else () for line in lines)
     conditions = [case[1] for case in cases if len(case) == 2]
     ordered = all(
@@ -117,7 +117,7 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
 
 
 def set_by_condition(element: Node, condition: Node) -> Node:
-    r"""A set-builder as a set: its condition, with the set that the elements are from unless these are the real numbers."""
+    r"""Turn a set-builder into a set: its condition, with the set of the elements unless this is the set of real numbers."""
     within = isinstance(element, Relation) and element.operators == ("in",) and element.operands[1] == NamedSet("R")
     if isinstance(element, Relation) and not within:
         conditions = condition.items if isinstance(condition, ListOf) and condition.joiner != "or" else (condition,)
@@ -133,7 +133,7 @@ def set_by_condition(element: Node, condition: Node) -> Node:
 
 
 def _determines(condition: Node, element: Symbol) -> bool:
-    """Whether a condition shows which symbol is the element: no other symbol occurs, or every relation has it as a side."""
+    """Whether a condition shows which symbol is the element: no other symbol occurs, or it is a side of every relation."""
     if symbols(condition) in ({element.name}, frozenset()):
         return True
     relations = condition.items if isinstance(condition, ListOf) else (condition,)
@@ -144,19 +144,19 @@ def _determines(condition: Node, element: Symbol) -> bool:
 
 
 def _image(element: Node, condition: Node) -> Node:
-    r"""The values of an expression under a condition: a family for `k \in \mathbb{Z}`, otherwise both parts in braces."""
+    r"""The values of an expression under a condition: a family for `k \in \mathbb{Z}`, otherwise a set-builder."""
     if isinstance(condition, Relation) and condition.operators == ("in",) and condition.operands[1] == NamedSet("Z"):
         return ListOf((element, condition), "and")
     return Bracketed("{", (element, condition), "}")
 
 
 def set_of_numbers(node: Node) -> Node:
-    """The set of numbers that a plain letter after a membership sign denotes; any other node is returned unchanged."""
+    """The set of numbers that a plain letter after a membership sign denotes; another node is returned unchanged."""
     return NamedSet(node.name) if isinstance(node, Symbol) and node.name in ("Z", "Q", "R") else node
 
 
 def half_of_set(name: str, sign: str) -> Node:
-    """The numbers of a set that are in a given relation to zero."""
+    """The numbers of a set that have a given relation to zero."""
     if name != "R":
         return NamedSet(f"{name}{sign}0")
     zero, infinity = Number(Fraction(0)), Constant("inf")
@@ -185,14 +185,14 @@ def compound_quantity(quantities: list[Node], joiner: str = ",") -> Node | None:
 
 
 def measured_in(node: Node, unit: Unit) -> Quantity:
-    """A value with a unit. If the value has a unit of measurement already, both are multiplied, as in dollars per hour."""
+    """Give a value a unit; if it already has a unit of measurement, the two are multiplied, as in dollars per hour."""
     if isinstance(node, Quantity) and not (unit.is_label or node.unit.is_label):
         return Quantity(node.value, node.unit.times(unit))
     return Quantity(node, unit)
 
 
 def excluded_values(items: list[Node]) -> tuple[Node, ...]:
-    """The items, in which each number after `x != 1` becomes a further excluded value."""
+    """The items of a list, with every number after `x != 1` turned into a further excluded value."""
     first = items[0]
     if not (isinstance(first, Relation) and first.operators == ("!=",)):
         return tuple(items)
@@ -201,7 +201,7 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
 
 
 def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
-    """Lists with `or` between them: parts of statements, or values of the same names; None for anything else."""
+    """Read lists joined by `or`: parts of statements, or values of the same names; None for anything else."""
     if {*joiners} == {","} and (solutions := _solutions_of_systems(items)) is not None:
         return solutions
     groups = [[items[0]]]
@@ -232,18 +232,18 @@ def _solutions_of_systems(items: list[Node]) -> ListOf | None:
 
 
 def is_complex(node: Node) -> bool:
-    """Whether a bar over an expression is a conjugate: the expression has the imaginary unit or a complex number's letter."""
+    """Whether a bar over an expression means a conjugate: the expression has i, or a letter for a complex number."""
     named = (subtree.name[0] in COMPLEX_NAMES for subtree in tree.walk(node) if isinstance(subtree, Symbol))
     return any(named) or Constant("i") in tree.walk(node)
 
 
 def _is_statement(node: Node) -> bool:
-    """Whether a part of a statement in brackets is a letter or a nested statement."""
+    """Whether a bracketed part of a statement is a letter or another statement."""
     return isinstance(node, Symbol) or (isinstance(node, Unknown) and node.name in ("and", "or"))
 
 
 def bracketed(opening: str, inside: Node, closing: str) -> Node:
-    """The content of brackets: the items of a tuple or interval, or one expression.
+    """The tree of a pair of brackets and its content: a tuple, an interval, or one expression.
 
     Raises:
         UnreadableError: If the content cannot be in such brackets.

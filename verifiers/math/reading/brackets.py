@@ -1,4 +1,4 @@
-"""Groups in brackets and braces, arguments and scripts."""
+"""Parses groups in brackets and braces, arguments and scripts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CLOSING = {"(": (")", "]"), "[": ("]", ")")}
 
 
 def _inside_group(parser: Expressions) -> Node:
-    """Parse the content of brackets, in which the bars and rules of the surrounding text do not apply."""
+    """Parse the content of brackets, to which the bars and rules of the surrounding text do not apply."""
     bars, mixed = parser.bars, parser.mixed
     parser.bars, parser.mixed = 0, True
     inside = parser.listing()

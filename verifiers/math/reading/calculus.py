@@ -1,4 +1,4 @@
-"""Fractions, derivatives, integrals, limits, and sums and products over an index."""
+"""Parses fractions, derivatives, integrals, limits, and sums and products over an index."""
 
 from __future__ import annotations
 
@@ -142,13 +142,13 @@ def _range(parser: Expressions, kind: str) -> tuple[str, Node, Node]:
 
 
 def _first_index(parser: Expressions) -> tuple[str, Node]:
-    """Parse the index below a sum and its first value, which is minus infinity if the index takes all integers."""
+    """Parse the index below a sum and its first value, which is minus infinity if the index runs over all integers."""
     parser.expect("{")
     name = parser.take()
     start: Node = Negate(_INFINITY)
     if parser.accept("in"):
         if set_of_numbers(parser.power()) != NamedSet("Z"):
-            raise UnreadableError("an index from another set than the integers")
+            raise UnreadableError("an index from a set other than the integers")
     else:
         parser.expect("=")
         start = parser.sum()

@@ -26,11 +26,11 @@ class Cursor:
 
     @property
     def token(self) -> Token:
-        """The current token."""
+        """The current token of the position."""
         return self.tokens[self.index]
 
     def ahead(self, count: int = 1) -> Token:
-        """A token further on, or the last one."""
+        """The token `count` places ahead, or the last token."""
         return self.tokens[min(self.index + count, len(self.tokens) - 1)]
 
     def take(self) -> Token:

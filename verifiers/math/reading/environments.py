@@ -1,4 +1,4 @@
-"""Matrices, systems and definitions by cases."""
+"""Parses matrices, systems and definitions by cases."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _system(parser: Expressions, name: str) -> Node:
 
 
 def _drop_alignment(parser: Expressions, *, everywhere: bool) -> None:
-    """Remove the signs that only align the lines of this environment: all signs, or the signs next to a relation sign."""
+    """Remove the signs that only align the lines of this environment: all of them, or only those next to a relation sign."""
     start, end = parser.index, parser.index_of("end")
     parser.tokens[start:end] = [
         token

@@ -1,4 +1,4 @@
-"""The interface that the parser offers to the readers of single constructs: methods that read inner expressions."""
+"""The interface of the parser for readers of single constructs: methods that read inner expressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Expressions(Cursor, ABC):
 
     @abstractmethod
     def starts_factor(self) -> bool:
-        """Whether a factor starts here that is juxtaposed with the previous factor."""
+        """Whether a factor starts here, juxtaposed with the previous factor."""
 
     @abstractmethod
     def power(self) -> Node:
@@ -34,7 +34,7 @@ class Expressions(Cursor, ABC):
 
     @abstractmethod
     def power_free_atom(self) -> Node:
-        """Parse an atom without an exponent, one level deeper."""
+        """Parse an atom without an exponent, nested one level deeper."""
 
     @abstractmethod
     def listing(self) -> Node:
@@ -50,7 +50,7 @@ class Expressions(Cursor, ABC):
 
     @abstractmethod
     def separate(self, tokens: list[Token]) -> Node:
-        """Parse tokens separately, at this parser's depth."""
+        """Parse other tokens with a new parser that starts at this parser's depth."""
 
     @abstractmethod
     def atom(self) -> Node:

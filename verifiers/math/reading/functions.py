@@ -1,4 +1,4 @@
-"""Functions, roots, bars, accents and other commands with an argument."""
+"""Parses functions, roots, bars, accents and other commands with an argument."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def binomial(parser: Expressions) -> Node:
 
 
 def combinations(parser: Expressions) -> Node:
-    """Parse the two bracketed arguments of a binomial coefficient."""
+    """Parse a binomial coefficient that has two bracketed arguments."""
     arguments = arguments_of_call(parser)
     if len(arguments) != 2:
         raise UnreadableError("a binomial coefficient without two arguments")
@@ -214,6 +214,6 @@ def negation(parser: Expressions) -> Node:
 
 
 def skip_command(parser: Expressions) -> Node:
-    """Parse the expression after a command that only describes the expression."""
+    """Skip a command that only describes the expression after it, and parse that expression."""
     parser.take()
     return parser.power_free_atom()

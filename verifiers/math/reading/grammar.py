@@ -1,7 +1,7 @@
 """The grammar of answers; its entry point is `verifiers.math.reading.parse`.
 
-`Parser` reads sums, products, powers, lists and relations. The other files of this folder read the parts of these; each
-construct has a function that takes the parser.
+`Parser` reads sums, products, powers, lists and relations. The other files of this folder read the constructs inside these,
+each with a function that takes the parser.
 """
 
 from __future__ import annotations
@@ -139,7 +139,7 @@ class Parser(Expressions):
         return Negate(node) if negative else node
 
     def starts_factor(self) -> bool:
-        """Whether a factor starts here that is juxtaposed with the previous factor."""
+        """Whether a factor starts here, juxtaposed with the previous factor."""
         token = self.token
         if token.kind == "symbol":
             return not self.is_letter_union()
@@ -193,7 +193,7 @@ class Parser(Expressions):
         return Power(node, exponent)
 
     def power_free_atom(self) -> Node:
-        """Parse an atom without an exponent, one level deeper."""
+        """Parse an atom without an exponent, nested one level deeper."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise UnreadableError(f"nested more than {MAX_DEPTH} deep")
@@ -272,7 +272,7 @@ class Parser(Expressions):
         return None
 
     def separate(self, tokens: list[Token]) -> Node:
-        """Parse tokens separately, at this parser's depth."""
+        """Parse other tokens with a new parser that starts at this parser's depth."""
         parser = type(self)([*tokens, Token("end", "")])
         parser.depth = self.depth
         node = parser.sum()

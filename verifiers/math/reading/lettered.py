@@ -1,4 +1,4 @@
-"""Multiple choice: a letter, and the content after it."""
+"""Reads multiple-choice answers: a letter, and the content after it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def choice(parser: Expressions) -> Node | None:
 
 
 def _starts_option(parser: Expressions) -> bool:
-    """Whether the current token, after a lower-case letter in brackets, can start an option, and not a factor or operator."""
+    """Whether the token after a lower-case letter in brackets can start an option, but not a factor or an operator."""
     return parser.token.kind in ("end", "number", "word") or parser.at(".", ":", "frac", "\\$")
 
 

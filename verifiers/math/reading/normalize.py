@@ -1,4 +1,4 @@
-"""Cleans answer text before parsing: Unicode, wrappers of Markdown and TeX, and a normal form for quick equality checks."""
+"""Cleans answer text before parsing: Unicode, wrappers of Markdown and TeX, and a normal form for equality checks."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _LOOSE_SPACE = re.compile(r"(?<![A-Za-z0-9.,]) | (?![A-Za-z0-9.])")
 
 
 def normal_text(text: str) -> str:
-    """A normal form in which spellings of one answer that differ only in typography are equal strings.
+    """A normal form: answers that differ only in typography get equal strings.
 
     Different answers never get the same form: a space between two letters or digits, or after a comma, is kept.
     """

@@ -1,4 +1,4 @@
-"""Numbers in digits: integers in groups, decimals, repeating decimals, scientific notation, numerals with a base."""
+"""Reads numbers in digits: integers in groups, decimals, repeating decimals, scientific notation, numerals with a base."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _PARENTHESISED_BASE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """A number in a text: its digits with its point, its value, and its end."""
+    """A number in a text: its digits and point as written, its value, and its end."""
 
     text: str
     value: Node
@@ -51,7 +51,7 @@ class Literal:
 
 
 def starts_number(text: str, position: int) -> bool:
-    """Whether a number starts here."""
+    """Whether a number starts at a position."""
     return _START.match(text, position) is not None
 
 
@@ -76,11 +76,11 @@ def based_literal(text: str, position: int) -> Literal | None:
 
 
 def literal(text: str, position: int, *, grouped: bool, listed: bool, decimal_comma: bool) -> Literal:
-    """The number that starts here.
+    """Read the number at a position.
 
     Args:
         text: The text.
-        position: The position of the number in it.
+        position: The position at which the number starts.
         grouped: Whether digits may be grouped; in a script they may not.
         listed: Whether a bare comma separates items rather than groups.
         decimal_comma: Whether a comma between digits is the decimal sign.
@@ -105,7 +105,7 @@ def literal(text: str, position: int, *, grouped: bool, listed: bool, decimal_co
 
 
 def _value(digits: str, decimals: str | None, text: str, end: int) -> tuple[Number, int]:
-    """The value of digits that end here, and the end of a period or a power of ten after them."""
+    """The value of digits that end at a position, and the end of a period or a power of ten that follows them."""
     if decimals is not None and (repeating := _repetend(decimals, text, end)) is not None:
         prefix, block, end = repeating
         return Number(repeating_decimal(digits, prefix, block)), end
@@ -122,7 +122,7 @@ def _value(digits: str, decimals: str | None, text: str, end: int) -> tuple[Numb
 
 
 def _repetend(decimals: str, text: str, end: int) -> tuple[str, str, int] | None:
-    """The digits before the marked period of a decimal that ends here, the period, and the mark's end; None if unmarked."""
+    """The digits of a decimal before its marked period, the period, and the mark's end; None if no period is marked."""
     if match := _DOTTED_PERIOD.match(text, end):  # dots over the first and the last digit
         return decimals, match[1] + match[2] + match[3], match.end()
     if match := _REPEATING.match(text, end):
@@ -135,7 +135,7 @@ def _repetend(decimals: str, text: str, end: int) -> tuple[str, str, int] | None
 
 
 def _is_numeral(digits: str, base: str) -> bool:
-    """Whether these are digits of a base from 2 to 36, with at most one point."""
+    """Whether these are the digits of a numeral with a base from 2 to 36, with at most one point."""
     if len(base) > 2 or not base.isdigit() or not 2 <= int(base) <= 36:
         return False
     return digits.count(".") < 2 and all(int(digit, 36) < int(base) for digit in digits if digit != ".")
@@ -148,7 +148,7 @@ def _significant_digits(digits: str) -> str:
 
 
 def _visible_block(decimals: str) -> str | None:
-    """The period shown by the digits before an ellipsis: a digit three times, or a longer block twice."""
+    """The period that the digits before an ellipsis show: one digit three times, or a longer block twice."""
     for length in range(1, len(decimals) // 2 + 1):
         block = decimals[-length:]
         if decimals.endswith(block * (3 if length == 1 else 2)):

@@ -58,7 +58,7 @@ def parse(
 
 
 def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
-    """Read the tokens as the first possible of these: implication, numbered parts, mathematics, named value, sentence.
+    """Read tokens as the first of these that fits: implication, numbered parts, mathematics, named value, sentence.
 
     Raises:
         UnreadableError: If the tokens are none of these.
@@ -77,7 +77,7 @@ def read_tokens(tokens: list[Token], vectors: frozenset[str]) -> Node:
 
 
 def _with_set_braces(tokens: list[Token]) -> list[Token]:
-    """The tokens of a set by condition in TeX's braces, `{x|x>3}`, with set braces instead; other tokens are unchanged."""
+    """Tokens in which the braces of a set by condition, `{x|x>3}`, are set braces; all other tokens are unchanged."""
     texts = [token.text for token in tokens]
     if len(texts) < 7 or (texts[0], texts[-2]) != ("{", "}") or tokens[1].kind != "symbol":
         return tokens
@@ -95,7 +95,7 @@ def _last_conclusion(tokens: list[Token]) -> list[Token]:
 
 
 def _implication(tokens: list[Token]) -> Words | None:
-    """An implication between two letters that denote statements, which concludes nothing; None for anything else."""
+    """Read an implication between two letters for statements, which has no conclusion; None for anything else."""
     kinds = [token.kind for token in tokens]
     if len(tokens) != 4 or kinds[0] != "symbol" or kinds[2] != "symbol" or tokens[1].text not in ("implies", "=>"):
         return None

@@ -1,4 +1,4 @@
-"""The words of an answer: empty phrases around it, answers in words, numbers in words, names in lists."""
+"""Reads the words of an answer: empty phrases around it, answers in words, numbers in words."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ _SUBJECT = re.compile(
 
 
 def answer_in_words(text: str) -> Node | None:
-    """The set or other worded answer that folded words denote, alone or as the predicate of a noun; else None."""
+    """The set or other value that folded words denote, alone or as the predicate of a noun; else None."""
     return WORD_ANSWERS.get(text.removeprefix("all ")) or WORD_ANSWERS.get(_SUBJECT.sub("", text, count=1))
 
 

@@ -12,7 +12,7 @@ _MAX_FREE_SIGNS = 3
 
 
 def expand_signs(node: Node) -> Node:
-    """Expand every plus-minus into two values; all such signs within one item are chosen alike."""
+    """Expand every plus-minus into two values; all plus-minus signs in one item are given the same choice."""
     if isinstance(node, ListOf | SetOf):
         if len(node.items) > _MAX_SIGNED_ITEMS:
             return node
@@ -41,7 +41,7 @@ def _both_signs(node: Node) -> tuple[Node, ...]:
 
 
 def _signs_are_free(node: Add) -> bool:
-    """Whether two or three terms of a sum have a plus-minus whose signs are independent; a minus-plus would link them."""
+    """Whether a sum of terms with plus-minus signs takes each sign independently; a minus-plus would link the signs."""
     signed = [term for term in node.terms if any(isinstance(subtree, PlusMinus) for subtree in walk(term))]
     signs = {subtree.sign for term in signed for subtree in walk(term) if isinstance(subtree, PlusMinus)}
     return 2 <= len(signed) <= _MAX_FREE_SIGNS and signs == {1}

@@ -117,7 +117,7 @@ def _unit_words(parser: Expressions) -> list[UnitWord]:
 
 
 def _skip_of(parser: Expressions) -> None:
-    """Consume the first words of `3/4 of a mile`; "of" before a number would multiply."""
+    """Consume the first words of `3/4 of a mile`; `of` before a number would instead multiply."""
     article = parser.ahead().text.lower() in ("a", "an", "the")
     if parser.token.text.lower() == "of" and (article or parser.ahead().kind == "word"):
         parser.index += 1 + article

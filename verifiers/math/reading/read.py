@@ -1,4 +1,4 @@
-"""Reads an answer: its text, its normal form for quick equality, and its tree."""
+"""Reads an answer: its text, its normal form for quick equality checks, and its tree."""
 
 from __future__ import annotations
 

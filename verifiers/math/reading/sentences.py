@@ -34,7 +34,7 @@ _END = Token("end", "")
 
 
 def sentence(tokens: list[Token], read: FormulaReader) -> Node:
-    """A sequence of words and formulas, or a list of short sentences such as `center (1,2), radius 3`.
+    """Read a sequence of words and formulas, or a list of short sentences such as `center (1,2), radius 3`.
 
     Raises:
         UnreadableError: If a formula cannot be read.
@@ -52,7 +52,7 @@ def sentence(tokens: list[Token], read: FormulaReader) -> Node:
 
 
 def words_alone(tokens: list[Token]) -> Words | None:
-    """Words, letters and the punctuation between them as prose; None for anything else."""
+    """Read words, letters and the punctuation between them as prose; None for anything else."""
     if tokens[0].text == "-" or not all(
         (token.kind in ("word", "symbol", "end") and not token.bold) or token.text in _BETWEEN_WORDS for token in tokens
     ):
@@ -74,7 +74,7 @@ def _pieces(tokens: list[Token]) -> list[list[Token]]:
 
 
 def _named_value(tokens: list[Token], read: FormulaReader) -> Relation | None:
-    """A value after words and a colon; None for anything else."""
+    """Read a value after words and a colon; None for anything else."""
     colon = next((index for index, token in enumerate(tokens) if token.text == ":"), 0)
     if not colon or words_alone([*tokens[:colon], _END]) is None:
         return None
@@ -91,7 +91,7 @@ def _word_count(node: Node) -> int:
 
 
 def _one_sentence(tokens: list[Token], read: FormulaReader) -> Node:
-    """A sequence of words and formulas, which is `Words` if there is no formula."""
+    """Read a sequence of words and formulas; without formulas, it becomes `Words`."""
     parts: list[Node] = []
     for wordy, group in groupby(range(len(tokens) - 1), key=lambda index: _says(tokens, index)):
         run = [tokens[index] for index in group]
@@ -129,7 +129,7 @@ def _says(tokens: list[Token], index: int) -> bool:
 
 
 def _is_below(tokens: list[Token], index: int) -> bool:
-    """Whether an arrow is in braces, as in the subscript of a limit."""
+    """Whether an arrow is inside braces, as in the subscript of a limit."""
     before = [token.text for token in tokens[:index]] if tokens[index].text == "to" else []
     return before.count("{") > before.count("}")
 
@@ -151,17 +151,17 @@ def _formula(run: list[Token], *, behind_word: bool) -> list[Token]:
 
 
 def _without_punctuation(run: list[Token]) -> list[Token]:
-    """Tokens without final punctuation; this includes a hyphen, but not a factorial or a prime."""
+    """Tokens without final punctuation, such as a hyphen; a factorial or a prime is kept."""
     while run and ((run[-1].text == "-" and len(run) > 1) or run[-1].text in _PUNCTUATION - {"!", "'"}):
         run = run[:-1]
     return run
 
 
 def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
-    """Read a formula; signs and letters that form no formula, such as an arrow or the index of a word, are kept as words.
+    """Read a formula; keep signs and letters that form no formula, such as an arrow or the index of a word, as words.
 
     Raises:
-        UnreadableError: If unreadable tokens include something with a value, which would have to be compared.
+        UnreadableError: If unreadable tokens have a value that would have to be compared.
     """
     try:
         return read([*run, _END])
@@ -173,14 +173,14 @@ def _read_or_quoted(run: list[Token], read: FormulaReader) -> Node:
 
 
 def _has_meaning(token: Token) -> bool:
-    """Whether a token outside of any readable formula still belongs to mathematics, and not to a word or a unit."""
+    """Whether a token outside any readable formula belongs to mathematics rather than to a word or a unit."""
     return token.kind == "number" or (
         token.kind == "command" and token.text not in _OPERATORS and token.text not in RELATIONS
     )
 
 
 def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
-    """The parts of an answer such as `(a) 2 (b) 3`, named by these marks; None if it does not start with the first mark.
+    """Read the parts of an answer such as `(a) 2 (b) 3`, named by these marks; None if it does not start with the first mark.
 
     Raises:
         UnreadableError: If a part cannot be read.
@@ -200,7 +200,7 @@ def numbered_parts(tokens: list[Token], read: FormulaReader) -> ListOf | None:
 
 
 def _marks(tokens: list[Token]) -> list[tuple[str, int, int]]:
-    """Each bracketed letter or number that spaces or a text command set off: its name, its start, and the index after it."""
+    """Every bracketed letter or number that spaces or a text command set off: name, start, and the index after it."""
     marks: list[tuple[str, int, int]] = []
     for end, token in enumerate(tokens[:-1]):
         as_text = end > 1 and tokens[end - 1].kind == "word" and tokens[end - 2].text == "("

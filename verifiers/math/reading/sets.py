@@ -1,4 +1,4 @@
-"""Sets in braces and sets of numbers."""
+"""Parses sets in braces and sets of numbers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WHOLE_NUMBERS = {
     ("_", "0"): "Z>=0",
     ("_", "{", "0", "}"): "Z>=0",
 }
-"""Marks on the natural numbers that state whether 0 is included."""
+"""Marks of the set of natural numbers that say whether it includes 0."""
 _NUMBER_SETS = frozenset("RZNQC")
 _HALVES = {"+": ">", "-": "<"} | {f"{sign} 0": RELATIONS[sign] for sign in (">", "<", "ge", "le", ">=", "<=")}
 
@@ -70,7 +70,7 @@ def number_set(parser: Expressions) -> Node:
 
 
 def _sign_of_half(parser: Expressions) -> str | None:
-    """Consume the script of a set of numbers if it is the sign of a half; None if it is not."""
+    """Consume the script after a set of numbers if it is the sign of a half, and return the sign; else None."""
     if not parser.at("^", "_"):
         return None
     braced = parser.ahead().text == "{"

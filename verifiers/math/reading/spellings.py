@@ -1,4 +1,4 @@
-"""Removes typography without meaning, and replaces rare spellings of TeX and plain text by usual spellings."""
+"""Removes typography without meaning, and replaces rare spellings of TeX and plain text by usual ones."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ def _counted_choices(match: re.Match[str]) -> str:
 
 
 def _all_but(match: re.Match[str]) -> str:
-    """Write "all real numbers except" some as plain TeX, without text commands."""
+    """Write "all real numbers except ..." as plain TeX, without text commands."""
     return plain_tex(match[1].strip() + " " + match[2].strip(" $"))
 
 
 def _with_round_brackets(match: re.Match[str]) -> str:
-    """Write intervals whose open ends are outward brackets with round brackets."""
+    """Write intervals such as `]0,1[` with round brackets at their open ends."""
     return re.sub(
         r"([][])\s*([^][,;]+[,;][^][,;]+?)\s*([][])",
         lambda piece: f"{piece[1].replace(']', '(')}{piece[2]}{piece[3].replace('[', ')')}",
@@ -47,7 +47,7 @@ def _degrees(match: re.Match[str]) -> str:
 
 
 def _called(match: re.Match[str]) -> str:
-    r"""Write an operator before an argument in brackets as a word, as in `\\text{dim}(V)=`, unless its function is known."""
+    r"""Write an operator before a bracketed argument as a word, as in `\\text{dim}(V)=`, unless it is a known function."""
     name, argument = match[1] or match[2], match[3]
     return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
 
@@ -208,7 +208,7 @@ _COMPILED = [(sign, re.compile(pattern, re.DOTALL), replacement) for sign, patte
 
 
 def plain_tex(text: str) -> str:
-    """Text without typography, and with rare spellings replaced by usual spellings."""
+    """Rewrite a text without typography, and with usual spellings in place of rare ones."""
     for sign, pattern, replacement in _COMPILED:
         if sign in text and not (sign == "\\\\" and "\\begin" in text):  # an environment has rows
             text = pattern.sub(replacement, text)

@@ -1,4 +1,4 @@
-"""Reads numbers, symbols, calls of functions, and words in the place of a value."""
+"""Parses numbers, symbols, calls of functions, and words in the place of a value."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _conditioned(parser: Expressions, name: str) -> Unknown | None:
 
 
 def _extremum(parser: Expressions, value: Unknown) -> Unknown:
-    r"""The maximum or minimum of a function whose value has this index, as in `f(x)_{\max}`; the value if it has no index."""
+    r"""The maximum or minimum of a function whose value has such an index, `f(x)_{\max}`; without one, the value itself."""
     if not parser.at("_"):
         return value
     name = parser.subscript().removeprefix("_")

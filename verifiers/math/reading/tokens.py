@@ -1,4 +1,4 @@
-"""Tokens of LaTeX and plain mathematical text.
+"""Splits LaTeX and plain mathematical text into tokens.
 
 Every pattern is linear in the text (no nested quantifiers), and `tokenize` rejects text longer than `MAX_LENGTH`.
 """
@@ -27,7 +27,7 @@ from verifiers.math.vocabulary import (
 )
 
 MAX_LENGTH = 4000
-"""Maximum length of an answer, in characters; also below Python's limit on the digits of an integer."""
+"""Maximum length of an answer in characters, which also stays below Python's limit on the digits of an integer."""
 MAX_TOKENS = 1500
 """Maximum number of tokens of an answer."""
 
@@ -180,14 +180,14 @@ class _Tokenizer:
         return quotient or (not script and before.kind == "number" and ("^" not in rest[0] or run == "m"))
 
     def _is_time_unit(self, run: str) -> bool:
-        """Whether `min` or `sec` after a number is a unit: nothing that could be its argument follows."""
+        """Whether `min` or `sec` after a number is a unit: it is not followed by anything that could be its argument."""
         if run not in ("min", "sec") or not self.tokens:
             return False
         below = self.tokens[-1].text == "/" and len(self.tokens) > 1 and self.tokens[-2].kind == "word"
         return (below or _ends_value(self.tokens[-1])) and _ENDS_UNIT.match(self.text, self.position) is not None
 
     def _symbols(self, run: str) -> None:
-        """Split a run of letters into a known function or name at its end, and a symbol for each other letter."""
+        """Split a run of letters into a known function or name at its end and a symbol for each letter before it."""
         for name in ("sqrt", "pi", "sin", "cos", "tan", "log", "ln"):
             if run.endswith(name) and 0 < len(run) - len(name) <= 2:
                 self._symbols(run[: -len(name)])
@@ -241,7 +241,7 @@ class _Tokenizer:
         raise UnreadableError("an unclosed group")
 
     def _upright(self, name: str) -> None:
-        """Read text inside mathematics: words, except single roman letters, constants and function names."""
+        """Read upright text inside mathematics as words, except single letters, constants and function names."""
         content = self._upright_content(name)
         formula = name in TEXT_COMMANDS and "\\" in content and not _WORD.search(_COMMAND.sub(" ", content))
         inner = _Tokenizer(
@@ -265,7 +265,7 @@ class _Tokenizer:
         return before.kind == "word" or joined or (before.kind != "symbol" and _ends_value(before))
 
     def _upright_content(self, name: str) -> str:
-        """The argument: a group in braces; without braces, a name (TeX would take only its first letter) or one letter."""
+        """The argument of a text command: a group in braces; else a whole name (TeX would take only one letter) or a letter."""
         start = self.text.find("{", self.position)
         if start >= 0 and not self.text[self.position : start].strip(" *"):
             end = self._closing_brace(start)
@@ -279,7 +279,7 @@ class _Tokenizer:
         return bare[1][:length]
 
     def _is_upright_name(self, content: str) -> bool:
-        r"""Whether text is upright mathematics, such as the constants in `5\text{i}` and `\text{e}^2`, or `\text{lcm}(4,6)`."""
+        r"""Whether upright text is mathematics, such as the constants in `5\text{i}` and `\text{e}^2`, or `\text{lcm}(4,6)`."""
         rest = self.text[self.position :].strip()
         alone = not self.tokens and not rest
         if len(content) == 1:

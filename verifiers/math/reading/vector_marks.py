@@ -1,7 +1,7 @@
-r"""Vectors, matrices and figures named by letters: non-commuting products, component form, names of angles.
+r"""Reads vectors, matrices and figures named by letters: products that don't commute, component form, names of angles.
 
-An answer may omit the marks of a vector (`\vec a`, bold). Names whose order matters on one side are therefore read as names of
-vectors on both sides.
+An answer may omit the marks of a vector (`\vec a`, bold). Names whose order matters in the gold or in the answer are therefore
+read as vectors in both.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def is_marked(text: str) -> bool:
 
 
 def ordered_product(left: Node, right: Node, vectors: set[str], *, crossed: bool) -> Node | None:
-    """The cross product of two vectors, or the product of two matrices, which do not commute; None for other factors.
+    """The cross product of two vectors or the product of two matrices, where order matters; None for other factors.
 
     Swapping the factors of a cross product changes its sign.
     """
@@ -90,13 +90,13 @@ def figure(shape: str, letters: list[str]) -> Symbol:
 
 
 def ordered_names(node: Node) -> frozenset[str]:
-    """The names of vectors and matrices in products that do not commute; the other side may omit their marks."""
+    """The names of vectors and matrices in products that don't commute; the other expression may omit their marks."""
     products = [subtree for subtree in walk(node) if isinstance(subtree, Unknown) and subtree.name in (CROSS, MATRIX)]
     return frozenset().union(*map(symbols, products))
 
 
 def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer in a common form: figures as letters and vectors as coordinates, if either is written so."""
+    """A gold and an answer in one form: if either writes figures as letters or vectors as coordinates, both do."""
     figures = [any(map(_is_figure, walk(node))) for node in (gold, answer)]
     if figures[0] != figures[1] and symbols(gold) and symbols(answer):
         gold, answer = rewrite(gold, _letters), rewrite(answer, _letters)

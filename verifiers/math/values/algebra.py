@@ -81,7 +81,7 @@ class AlgebraWorker:
         return equal
 
     def _ask(self, gold: Node, answer: Node, *, deadline_s: float) -> tuple[bool, float]:
-        """Whether two expressions are equal, and the seconds of processor time that the comparison took."""
+        """Compare two expressions; also return the seconds of processor time that the comparison took."""
         request = [_plain_data(gold), _plain_data(answer)]
         if any(_is_hopeless(subtree) for node in (gold, answer) for subtree in walk(node)):
             raise UndecidedError("a long sum or product without a closed form")

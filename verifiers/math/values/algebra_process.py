@@ -1,4 +1,4 @@
-"""The computer-algebra process: it builds SymPy objects node by node and tries to show that a difference vanishes.
+"""The computer-algebra process: it builds SymPy objects node by node, and tries to show that a difference is zero.
 
 SymPy never parses text. Importing this module does not import SymPy: `serve` does, in the process.
 """

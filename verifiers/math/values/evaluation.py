@@ -61,14 +61,14 @@ _ZETA_WORK = 500  # at 300 digits
 
 
 class PoleError(UndefinedError):
-    """A factorial of a negative integer."""
+    """A factorial of a negative integer has no value."""
 
 
 _local = threading.local()
 
 
 def context(digits: int) -> Any:
-    """This thread's mpmath context, set to a number of decimal digits."""
+    """This thread's mpmath context, set to the given number of decimal digits."""
     if not hasattr(_local, "context"):
         from mpmath.ctx_mp import MPContext  # type: ignore[import-untyped]  # mpmath has no types
 
@@ -96,13 +96,13 @@ class Point:
     amplification: Value = field(default=1)
     """Factor by which sums have increased the relative error."""
     cancelled: Value = field(default=0)
-    """The largest term of a sum in which nearly all digits cancelled: its error is absolute."""
+    """The largest term of a sum in which nearly all digits cancelled; the error of the sum is absolute."""
     uneven: bool = field(default=False)
     """Whether a term was added that is too small to be visible next to another term."""
 
     @property
     def visible_bits(self) -> int:
-        """Number of binary orders of magnitude by which two values may differ and both remain visible in a sum."""
+        """The number of bits by which two values may differ in magnitude and both stay visible in their sum."""
         return int(self.context.prec * _VISIBLE)
 
     def coordinate(self, name: str) -> Value:

@@ -1,4 +1,4 @@
-"""Exact arithmetic on trees: the rational values of constants within bounds, and a limit on the work of a comparison."""
+"""Exact arithmetic on trees: rational values of constants, within bounds, and a limit on the work of a comparison."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class UndefinedError(ArithmeticError):
 
 
 class _Work(threading.local):
-    """The work that this thread has spent on the current comparison, counted so that verdicts do not depend on the clock."""
+    """The work that this thread has spent on the current comparison; verdicts depend on this count, not on a clock."""
 
     spent = 0
     allowed = MAX_WORK
@@ -260,7 +260,7 @@ _RATIONAL_FUNCTIONS: dict[str, Callable[..., Fraction]] = {
 
 
 def series_values(node: Series) -> range:
-    """The indices of a finite sum or product.
+    """The range of the indices of a finite sum or product.
 
     Raises:
         NotExactError: If a bound is not a constant integer, or there are more than `MAX_EXACT_TERMS` terms.
@@ -272,7 +272,7 @@ def series_values(node: Series) -> range:
 
 
 def substitute(node: Node, name: str, value: Node) -> Node:
-    """The expression with a symbol replaced; an integer also replaces it as an index: the `n` of `a_n`.
+    """An expression with a symbol replaced by a value; an integer also replaces the symbol as an index, as the `n` of `a_n`.
 
     An index named `i` or `e` appears in the tree as the constant of this name.
     """
@@ -289,7 +289,7 @@ def substitute(node: Node, name: str, value: Node) -> Node:
 
 
 def indexes_names(node: Series) -> bool:
-    """Whether the index occurs as the index of names, such as the coefficients `a_n`, whose values are not known."""
+    """Whether the index of a series is also an index of names, such as the coefficients `a_n`, whose values are unknown."""
     return any(name.endswith(f"_{node.index}") for name in symbols(node.body))
 
 

@@ -1,7 +1,7 @@
-"""Approximations that distinguish integrals, infinite series, infinite products and limits from wrong values.
+"""Approximations that tell integrals, infinite series, infinite products and limits from wrong values.
 
 Computer algebra may take its whole deadline to compare one of these with a wrong number, and for many integrals it finds no
-antiderivative. Each of them is therefore approximated, with a reach outside of which its value cannot lie:
+antiderivative. So each is approximated here, with a reach: a distance within which the value must lie.
 
 * A definite integral is computed by two rules with different points, tanh-sinh and Gauss-Legendre. The difference of the two
   results is taken as their error, and the reach is a large multiple of this error.
@@ -65,7 +65,7 @@ _STEP_FUNCTIONS = frozenset(("floor", "ceil", "gcd", "lcm", "mod", "max", "min",
 
 @dataclass(slots=True)
 class _Names:
-    """Values of names: variables, indices, and placeholders of integrals and limits."""
+    """Gives names their values: variables, indices, and placeholders of integrals and limits."""
 
     values: dict[str, Value] = field(default_factory=dict)
 
@@ -79,7 +79,7 @@ class _Names:
 
 
 def limits_differ(gold: Node, answer: Node) -> bool:
-    """Whether two expressions, one of them with an integral, a series or a limit, have clearly different values at a point.
+    """Whether two expressions clearly differ at a point; one of them contains an integral, a series or a limit.
 
     The first point has fractions as coordinates, at which power series converge. The second has small integers, at which
     expressions with integer parameters have values, too.
@@ -111,7 +111,7 @@ def _placed(node: Node, point: Mapping[str, Node]) -> Node:
 
 
 def _with_own_names(node: Node, free: Collection[str | None]) -> Node:
-    """An expression with bound variables renamed, so that none has the name of a free variable."""
+    """An expression whose bound variables are renamed, so that no name is also that of a free variable."""
 
     def renamed(term: Node) -> Node | None:
         name = bound_name(term)
@@ -197,7 +197,7 @@ def _bound(node: Node, point: Point) -> Value:
 
 
 def _settled(node: Node) -> tuple[Value, Value]:
-    """The last computed member of a sequence, and the maximum distance of the limit from this member.
+    """The last computed member of a sequence, and how far the limit can be from this member.
 
     Raises:
         NotExactError: If the differences do not become smaller, or the sequence contains step functions.
@@ -235,7 +235,7 @@ def _partial(node: Series) -> list[Value]:
 
 
 def _approached(node: Node) -> list[Value]:
-    """Values at positions ever nearer to the point of a limit; from the right if no side is given, since both sides agree."""
+    """Values at positions ever closer to the point of a limit; from the right if no side is given."""
     assert isinstance(node, Limit)
     known = _Names()
     point = known.point(_DIGITS_OF_LIMITS)

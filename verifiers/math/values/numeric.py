@@ -44,7 +44,7 @@ _MAX_DEEP_FUNCTIONS = 6  # in both expressions together; each takes up to 0.1 s 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """A value with an estimate of its error."""
+    """A value with an estimated error."""
 
     value: Value
     error: Value
@@ -113,7 +113,7 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
 
 
 def _differ_beside_jumps(gold: Node, answer: Node, sampling: SamplePoints) -> bool:
-    """Whether two expressions with steps in one symbol differ next to a jump of either of them."""
+    """Whether two expressions with steps in one symbol differ close to a jump of either expression."""
     positions = [Fraction(position) for position in sampling.beside_steps]
     resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
     for node in (gold, answer):
@@ -130,7 +130,7 @@ def _differ_beside_jumps(gold: Node, answer: Node, sampling: SamplePoints) -> bo
 def _jump(
     value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, Fraction], resolution: Fraction
 ) -> tuple[Fraction, Fraction]:
-    """Two positions, at most the resolution apart, between which an expression changes; found by bisection."""
+    """Two positions, no further apart than the resolution, between which an expression jumps; found by bisection."""
     low, high = gap
     while high - low > resolution:
         middle = Fraction(math.floor((low + high) / 2 / resolution)) * resolution
@@ -152,7 +152,7 @@ def _changes(value: Callable[[Fraction], Estimate | None], gap: tuple[Fraction, 
 
 
 def _points_of_agreement(gold: Node, answer: Node, sampling: SamplePoints, *, branched: bool) -> list[int] | None:
-    """The points at which two expressions are equal at low precision; None if they differ at a point.
+    """The points at which two expressions agree at low precision; None if they differ at a point.
 
     Raises:
         TooLargeError: If no point could be decided because values exceed the bounds.
@@ -179,7 +179,7 @@ def _agree(
 ) -> bool | None:
     """Whether two values at one point are equal; None if the gold has no value or the errors are too large.
 
-    A gold that depends on a branch of a root or a logarithm counts only if `branched`, and then only at points with
+    A gold that depends on the branch of a root or a logarithm is compared only if `branched`, and then only at points with
     positive coordinates.
     """
     try:
@@ -216,7 +216,7 @@ def _agree(
 
 
 def _differ_deeply(gold: Node, answer: Node, sample: int, sampling: SamplePoints) -> bool:
-    """Whether two values at one point differ by an amount that only thousands of digits show."""
+    """Whether two values at one point differ by an amount that only thousands of digits reveal."""
     nodes = [*walk(gold), *walk(answer)]
     functions = [node for node in nodes if isinstance(node, Apply | Power | Unknown | Series)]
     if len(functions) > _MAX_DEEP_FUNCTIONS or any(not _is_deep(node) for node in functions):
@@ -230,7 +230,7 @@ def _differ_deeply(gold: Node, answer: Node, sample: int, sampling: SamplePoints
 
 
 def _is_deep(node: Node) -> bool:
-    """Whether a function is cheap at thousands of digits."""
+    """Whether a function can be evaluated cheaply to thousands of digits."""
     return isinstance(node, Power) or (isinstance(node, Apply) and node.name in _CHEAP)
 
 

@@ -1,7 +1,8 @@
 """The points at which expressions with symbols are evaluated for comparison.
 
 A few random points distinguish smooth expressions. Expressions with an absolute value, a floor or an even root are piecewise:
-they need points on both sides of every place where a piece may end. Expressions with factorials are defined only at integers.
+they need points on both sides of every position where a piece may end. Expressions with factorials are defined only at
+integers.
 
 Two different analytic expressions agree at a random point with probability 0, up to the precision of evaluation. Two different
 step functions agree at most points, so they are compared at points where off-by-one answers differ: at all small integers; next
@@ -58,14 +59,14 @@ class SamplePoints:
     """Deterministic pseudo-random points; the point's number and the symbol's name determine a coordinate."""
 
     names: tuple[str, ...] = ()
-    """The symbols, in the order in which they occur."""
+    """The symbols, in order of occurrence."""
     count: int = SAMPLES
     integers: int = 0
     """Number of integers, from 3 on, from which coordinates are drawn; 0 if coordinates are real."""
     beside_steps: tuple[int, ...] = ()
     """Integers at or just after a possible jump, in ascending order; empty if nothing jumps."""
     landmarks: tuple[Fraction, ...] = ()
-    """Sorted numbers between and beyond which the coordinates of the `pieces` points lie."""
+    """Sorted numbers that delimit the pieces; the coordinates of the points for pieces lie between and beyond them."""
     pieces: int = 0
     """Number of points, from number `SAMPLES` on, that lie between landmarks; later points lie next to steps."""
     complex_names: frozenset[str] = frozenset()
@@ -76,7 +77,7 @@ class SamplePoints:
     """Whether an answer may be real on a smaller domain than the gold, such as `ln x + ln y` for `ln(xy)`."""
 
     def coordinate(self, context: Any, sample: int, name: str) -> Any:
-        """A coordinate as a number of an mpmath context."""
+        """The coordinate of a symbol at a point, as a number of an mpmath context."""
         if self.fixed is not None:
             return number(context, self.fixed)
         noise = zlib.crc32(f"{sample}:{self.names.index(name)}".encode())
@@ -105,7 +106,7 @@ class SamplePoints:
         return not self.integers and sample >= SAMPLES - SIGNED_SAMPLES
 
     def _beside_step(self, sample: int, noise: int) -> int:
-        """An integer next to a step: for one symbol, each in turn; for several, alternately a small one and any."""
+        """An integer next to a step: for one symbol, each in turn; for several, alternately a small integer and any integer."""
         if len(self.names) == 1:
             return self.beside_steps[sample % len(self.beside_steps)]
         reach = len(self.beside_steps) if sample % 2 else min(_SMALL_INTEGERS, len(self.beside_steps))
@@ -165,7 +166,7 @@ def sampling_for(gold: Node, answer: Node) -> SamplePoints:
 
 
 def _beside_steps(nodes: list[Node]) -> tuple[int, ...]:
-    """The small integers, and the integers next to powers and to multiples of the constants, in ascending order."""
+    """The small integers, and the integers next to powers and multiples of the constants, in ascending order."""
     constants = {round(node.value) for node in nodes if isinstance(node, Number) and 1 < node.value <= _MAX_STEP}
     bases = {*_BASES, *constants} - {1}
     powers = {base**exponent for base in bases for exponent in range(1, 1 + int(math.log(_MAX_STEP, base)))}
@@ -211,7 +212,7 @@ def _has_domain(gold: Node) -> bool:
 
 
 def _is_for_positive_numbers(gold: Node, nodes: list[Node]) -> bool:
-    """Whether the gold has a root of several symbols, usually simplified as if these were positive, and nothing has steps."""
+    """Whether the gold has a root of several symbols, usually simplified for positive values, and nothing has steps."""
     roots = any(isinstance(node, Apply) and node.name == "root" and len(symbols(node)) > 1 for node in walk(gold))
     return roots and not any(isinstance(node, Apply) and node.name in _ORDERED and symbols(node) for node in nodes)
 

@@ -60,7 +60,7 @@ class Tier(enum.IntEnum):
 
 
 class GoldError(ValueError):
-    """An expression used as the gold has no value; the expression may come from an answer that is a chain of equalities."""
+    """An expression used as the gold has no value; it may also come from an answer that is a chain of equalities."""
 
 
 class UndecidedError(ArithmeticError):
@@ -159,7 +159,7 @@ class ValueComparer:
         return double or self._rounds_to(gold, rational_value(answer), number.decimals)
 
     def _is_double_of(self, gold: Node, printed: Fraction) -> bool:
-        """Whether a decimal represents the double-precision number nearest to the gold."""
+        """Whether a printed decimal represents the double-precision number nearest to the gold."""
         expected = real_value(gold, CONFIRM_DIGITS)
         return expected is not None and float(expected) == float(printed)
 
@@ -189,7 +189,7 @@ class ValueComparer:
         return bool(distance * scale <= rounded.denominator)
 
     def consistent(self, exact: Node, approximate: Node) -> bool:
-        """Whether a decimal is a value that is rounded or truncated at the decimal's last digit."""
+        """Whether a decimal is an exact value rounded or truncated at the decimal's last digit."""
         if isinstance(approximate, Percent):
             return self.consistent(Multiply((Number(Fraction(100)), exact)), approximate.value)
         negative = isinstance(approximate, Negate)
@@ -205,7 +205,7 @@ class ValueComparer:
 
 
 def _decimal(tolerance: float | str | None) -> Any:
-    """A tolerance as the written decimal, not as the nearest double; 0 if there is no tolerance."""
+    """A tolerance as the decimal that was written, not as the nearest double; 0 if there is none."""
     return context(CONFIRM_DIGITS[1]).mpf(0 if tolerance is None else repr(float(tolerance)))
 
 
@@ -274,7 +274,7 @@ def _equal_termwise(gold: Node, answer: Node) -> bool:
 
 
 def _shift(gold: Node, answer: Node) -> int | None:
-    """The integer by which a bound of the answer's index exceeds the gold's bound; None if unknown."""
+    """The integer by which the bounds of the answer's index exceed those of the gold's; None if unknown."""
     if gold == answer:
         return 0
     difference = rational_or_none(Add((answer, Negate(gold))))

@@ -1,1 +1,1 @@
-"""Does a proof written in Coq prove the goal?"""
+"""Verifies proofs written in Coq."""

@@ -1,4 +1,4 @@
-"""The assumptions of a proof, as `Print Assumptions` and `coqchk -o` report them."""
+"""Decides whether the assumptions of a proof, as `Print Assumptions` and `coqchk -o` report them, are acceptable."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _ENTRY = re.compile(r"(\S+)(?:$| :)")
 
 
 def objection(printed: str, checked: str, own: Collection[str], allowed: Collection[str]) -> str | None:
-    """Return why a verdict's assumptions are not acceptable; None if they are acceptable.
+    """Why the assumptions of a proof are not acceptable; None if they are.
 
-    Two reports have to agree. `Print Assumptions` names the axioms that the verdict uses, perhaps by shortened names;
+    Two reports must both be acceptable. `Print Assumptions` names the axioms that the proof uses, perhaps by shortened names;
     `coqchk -o` lists all axioms of all modules by their full names, including unused axioms, such as those of the library.
 
     Args:
         printed: The whole output of a process in which only `Print Assumptions` printed.
         checked: The whole output of `coqchk -o`.
-        own: The modules outside the library, which may declare only allowed axioms.
-        allowed: Full names of axioms.
+        own: Modules that are not part of Coq's library; they may declare only allowed axioms.
+        allowed: Full names of the allowed axioms.
     """
     axioms = _axioms(checked)
     if isinstance(axioms, str):
@@ -40,7 +40,7 @@ def objection(printed: str, checked: str, own: Collection[str], allowed: Collect
 
 
 def _used(printed: str) -> list[str]:
-    """The names in the output of `Print Assumptions`, in which a type may continue on indented lines."""
+    """The names in the output of `Print Assumptions`, where a type may continue on indented lines."""
     lines = [line for line in printed.removeprefix("Axioms:\n").splitlines() if not line.startswith(" ")]
     return [match[1] if (match := _ENTRY.match(line)) else line for line in lines]
 
@@ -57,5 +57,5 @@ def _axioms(checked: str) -> list[str] | str:
 
 
 def _is_own(name: str, own: Collection[str]) -> bool:
-    """Whether an axiom may belong to one of these modules; it may, unless its name clearly belongs to another module."""
+    """Whether an axiom may belong to one of these modules: its name does not clearly belong to another module."""
     return _FULL_NAME.fullmatch(name) is None or name.partition(".")[0] in own

@@ -1,4 +1,4 @@
-"""The statement to be proved, and its compiled form."""
+"""The goal of a Coq proof: the statement to be proved, and its compiled form."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SUBMISSION, DEFINITIONS = "Submission", "Definitions"
 
 @dataclass(frozen=True)
 class CoqGoal:
-    """The statement to be proved. Everything here is trusted.
+    """The statement that a Coq proof must prove. All of its fields are trusted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type, or the statement is empty.
@@ -21,8 +21,9 @@ class CoqGoal:
     statement: str
     """A proposition, or any type, such as `forall n, n + 0 = n`."""
     definitions: str = ""
-    """Source of the module `Definitions`, which is imported before the statement and before the completion; with
-    `Require Export`, it passes on the modules that it needs itself."""
+    """Source of the module `Definitions`, which is imported before the statement and before the completion; it passes on the
+    modules that it imports with `Require Export`.
+    """
     axioms: tuple[str, ...] = ()
     """Full names of axioms that a proof may use, such as `Coq.Logic.Classical_Prop.classic`."""
 
@@ -54,7 +55,7 @@ class PreparedGoal:
 
     @property
     def check_source(self) -> str:
-        """The source of `check_module`; it sets the options that soundness needs, or the submission's options would apply."""
+        """The source of `check_module`; it sets the options that soundness needs, which override the submission's options."""
         return (
             f"Require {SUBMISSION}. Require Spec_{self.nonce}.\n"
             "Set Guard Checking. Set Positivity Checking. Set Universe Checking.\n"

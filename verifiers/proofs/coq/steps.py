@@ -1,4 +1,4 @@
-"""The steps of a verdict, each in a fresh process that gets only compiled files from the previous step."""
+"""The steps of a verdict of Coq; each runs in a fresh process that gets only compiled files from the previous step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class RefusedError(Exception):
 
 
 class Steps:
-    """Runs Coq, and adds up the time it takes."""
+    """Runs the steps, and adds up the time that they take."""
 
     def __init__(self, toolchain: Toolchain) -> None:
         self.seconds = 0.0
@@ -101,7 +101,7 @@ class Steps:
 
 @contextlib.contextmanager
 def _unshown(nonce: str) -> Iterator[None]:
-    """Keep a nonce out of a refusal: it is secret, and different each time."""
+    """Remove a secret nonce from the message of a refusal."""
     try:
         yield
     except RefusedError as refusal:

@@ -13,7 +13,9 @@ from verifiers.errors import MissingDependencyError
 from verifiers.sandbox import Command, CommandRunner, Finished, Limits
 
 _FLAGS = ("-q", "-noglob", "-w", "none", "-native-compiler", "no", "-Q", ".", "")
-"""No start-up file, no index, no warnings; `native_compute` becomes `vm_compute`; the folder's modules have no prefix."""
+"""Flags of coqc: no start-up file, no index, no warnings; `native_compute` becomes `vm_compute`; the folder's modules have no
+prefix.
+"""
 _QUERY_S = 60.0
 
 
@@ -46,7 +48,7 @@ class Toolchain:
         return self._run([self.coqc, *_FLAGS, *first, f"{module}.v"], files, writes)
 
     def check(self, modules: Sequence[str], libraries: Mapping[str, bytes]) -> Finished:
-        """Have the checker type-check modules again, from their files, without their dependencies."""
+        """Have the checker type-check modules again from their compiled files, without their dependencies."""
         only = [argument for name in modules for argument in ("-norec", name)]
         return self._run([self.coqchk, "-o", "-silent", "-Q", ".", "", *only], libraries, [])
 

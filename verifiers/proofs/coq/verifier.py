@@ -26,13 +26,13 @@ _THREADS = 8
 
 
 class CoqVerifier:
-    """A completion is correct when its Coq source defines a `solution` whose type is the statement, without axioms.
+    """Judges proofs: a completion is correct if its Coq source defines a `solution` of the stated type, without axioms.
 
     The source is the completion's last code block. It is compiled alone. A fresh process then reads only the compiled file and
     defines a constant of the statement's type as `Submission.solution`. The proof is accepted under two conditions. `Print
     Assumptions` must say that this constant is closed or rests only on axioms that the goal names. `coqchk`, Coq's independent
-    checker, must accept both modules from their files, and find in them no other axiom and nothing that was merely assumed to
-    be guarded, positive, or of a consistent universe. `docs/proofs.md` says what this protects against.
+    checker, must accept the files of both modules, and find no other axiom in them and nothing that is merely assumed to be
+    guarded, positive, or of a consistent universe. `docs/proofs.md` says what this protects against.
 
     `Problem.reference` is a `CoqGoal`, a mapping of its fields, or a statement. The verdict's `detail` holds the `isolation`
     and the `version` of Coq; if the proof was not accepted, also the `step` that failed (`submission`, `verdict`, `checker`,
@@ -108,7 +108,7 @@ class CoqVerifier:
         self._toolchain.runner.close()
 
     def _try_out(self) -> None:
-        """Judge a right proof once, so that an installation that accepts nothing causes an error and not wrong answers."""
+        """Judge a right proof once, so that a broken installation raises an error instead of giving wrong verdicts."""
         if self._is_tried:
             return
         verdict = self._judged("Definition solution : True := I.", self._prepare(CoqGoal("True"), "of the trial"))

@@ -1,1 +1,1 @@
-"""Does a proof written in Lean 4 prove the theorem? A Kimina Lean Server runs Lean."""
+"""Verifies proofs written in Lean 4, which a Kimina Lean Server checks."""

@@ -1,4 +1,4 @@
-"""The statement to be proved, and how a completion's proof becomes source that Lean checks."""
+"""The goal of a Lean proof, and how a completion's proof becomes source that Lean checks."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class ProofError(ValueError):
 
 @dataclass(frozen=True)
 class LeanGoal:
-    """A theorem without its proof. Everything here is trusted.
+    """A theorem without its proof. All of its fields are trusted.
 
     Raises:
         InvalidArgumentError: If a field has the wrong type, or the statement is not a theorem that ends where its proof begins.
@@ -129,7 +129,7 @@ class LeanGoal:
         )
 
     def checking_source(self, proof: str, nonce: str) -> str:
-        """Source that Lean checks: the trusted theorem under another name, the proof, and a command that lists its axioms."""
+        """Source that checks the proof in Lean: the trusted theorem under another name, the proof, and a list of its axioms."""
         start = self._theorem.start(1) - self._theorem.start()
         signature = self._theorem[0][:start].strip() + f" {nonce}" + self._statement[self._theorem.end() :].rstrip()
         return f"{self.header}{signature} :=\n{proof}\n\n#print axioms {nonce}\n"

@@ -13,12 +13,12 @@ from verifiers.http import JsonServer, ServerError, persistently
 _TIMED_OUT = re.compile(r"Lean REPL command timed out")
 _AXIOMS = re.compile(r"'([^\n]+)' (?:does not depend on any axioms|depends on axioms: \[([^\]]*)\])\s*")
 _SLACK_S = 60.0
-"""Seconds for which the server may keep a question waiting before its time limit begins."""
+"""Seconds that a question may wait on the server before its own time limit begins."""
 
 
 @dataclass(frozen=True)
 class LeanAnswer:
-    """Lean's answer for a file."""
+    """Lean's answer about one file."""
 
     timed_out: bool = False
     errors: tuple[str, ...] = ()
@@ -88,7 +88,7 @@ class LeanServer:
 
 
 def _of_response(response: Mapping[str, Any]) -> LeanAnswer:
-    """Read the answer of Lean's REPL, in which empty lists may be missing."""
+    """Read the answer of Lean's REPL, which may omit empty lists."""
     messages = [(str(message["severity"]), str(message["data"])) for message in response.get("messages") or []]
     return LeanAnswer(
         errors=tuple(data for severity, data in messages if severity == "error"),

@@ -25,7 +25,7 @@ _SHOWN = 1000
 
 
 class LeanVerifier:
-    """A completion is correct when Lean accepts its proof after the theorem as stated by the problem.
+    """Judges proofs: a completion is correct if Lean accepts its proof of the theorem as the problem states it.
 
     Only a proof (a term or tactics) is taken from a completion's last code block, which may repeat the theorem; the
     completion's own helper lemmas, notations and options are not used. The server is asked twice. First, Lean's parser decides
@@ -89,12 +89,12 @@ class LeanVerifier:
         return Verdict.of(outcome, source, detail=detail, cost={"seconds": time.monotonic() - started})
 
     def _judge(self, goal: LeanGoal, proof: str, problem: str) -> tuple[Outcome, str]:
-        """The outcome; for any outcome but `CORRECT`, also the reason."""
+        """The outcome; also the reason, unless the outcome is `CORRECT`."""
         nonce = f"proof_{secrets.token_hex(8)}"
         parsed = self._server.check(goal.parsing_source(proof, nonce))
         refusals = [error for error in parsed.errors if error.startswith(f"{nonce} ")]
         if refusals:
-            return Outcome.INCORRECT, f"the proof is no term: {refusals[0].removeprefix(f'{nonce} ')}"
+            return Outcome.INCORRECT, f"the proof is not a term: {refusals[0].removeprefix(f'{nonce} ')}"
         if parsed.errors:
             raise UnreadableReferenceError(
                 f"Lean does not accept the statement of problem {problem!r}: {parsed.errors[0]}"

@@ -1,1 +1,1 @@
-"""Does a term have a required property? An SMT solver decides."""
+"""Verifies with an SMT solver that a term has a required property."""

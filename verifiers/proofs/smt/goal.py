@@ -1,4 +1,4 @@
-"""The goal that a term has to satisfy."""
+"""The goal that a completion's term must satisfy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DECLARING = (
 
 @dataclass(frozen=True)
 class SmtGoal:
-    """A function that a completion defines by a term, and its required properties, in SMT-LIB. Everything here is trusted.
+    """A function that a completion defines by a term, and the properties that it must have, in SMT-LIB. All fields are trusted.
 
     A witness is a function without parameters. An equivalent term is a function that must equal another function everywhere. An
     invariant is a function of sort `Bool`; its goal states that the invariant holds at the start, is preserved by each step,
@@ -33,8 +33,9 @@ class SmtGoal:
     declarations: str = ""
     """Commands that declare or define the names in the goal, such as `(declare-const a Int)`."""
     operators: tuple[str, ...] = ()
-    """Operators that the term may apply, if the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`) allows too few
-    operators, or so many that repeating the goal would suffice. They may include names of declared functions and constants."""
+    """Operators that the term may apply, in place of the default (`verifiers.proofs.smt.terms.OPERATORS` and `INDEXED`); needed
+    if the default has too few, or lets a term just repeat the goal. They may include names of declared functions and constants.
+    """
 
     def __post_init__(self) -> None:
         check_texts(self)

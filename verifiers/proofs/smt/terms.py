@@ -107,7 +107,7 @@ def _written(tree: Tree, names: set[str], operators: set[str]) -> str:
 def _operator(head: Tree, operators: set[str]) -> str:
     if isinstance(head, str):
         if head not in operators or head in INDEXED:
-            raise TermError(f"{head[:40]!r} is no operator that may be used here")
+            raise TermError(f"{head[:40]!r} is not an operator that may be used here")
         return head
     match head:
         case ["_", str(name), *indices] if name in INDEXED and name in operators and indices:

@@ -29,7 +29,7 @@ _MARKS = " \t\n$`"
 
 
 class SmtVerifier:
-    """A completion is correct when the function that its term defines satisfies the goal, whatever the declared constants are.
+    """Judges terms: a completion is correct if the function that its term defines satisfies the goal for all constants.
 
     The term is in the last `<answer>` tags, else in the last code block, else on the last line. It is parsed by the grammar of
     `verifiers.proofs.smt.terms` and rewritten, so that the solver gets a term and never a command. The goal holds if Z3 finds

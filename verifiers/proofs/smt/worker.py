@@ -1,4 +1,4 @@
-"""The solver's process, which may run out of time or memory. Importing this module does not import Z3: `serve` does."""
+"""The solver's process, which may run out of time or memory. Only `serve` imports Z3, not the import of this module."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 NULL = 128
-"""The descriptor of the null device, above the descriptors that a child closes and may open."""
+"""Descriptor of the null device; it is above all descriptors that a child closes or may open."""
 _open = io.open
 _STREAMS = {
     f"{folder}{name}": number

@@ -18,19 +18,19 @@ ResourceLimits = tuple[tuple[int, tuple[int, int]], ...]
 """Resource limits, each with its soft and hard value."""
 MIB = 1 << 20
 MOST_DESCRIPTORS = devices.NULL
-"""Maximum number of the fork server's descriptors. Before Linux 5.9 they are closed one by one."""
+"""Maximum number of descriptors of the fork server. Before Linux 5.9 they are closed one by one."""
 _TRUSTED_S = 0.1
-"""Seconds for which a count of the user's threads is reused."""
+"""Seconds for which a count of the user's threads is reused before it is taken again."""
 _ROOM = 512
 """Number of threads that may start while a count is reused."""
 _MOST_THREADS = 1 << 22
 """Maximum number of threads that a kernel allows."""
 _STACK = 64 * MIB
-"""Half of the room that the kernel keeps free below the stack, whatever the limit was when the program started."""
+"""Half of the memory that the kernel keeps free below the stack, whatever limit was set when the program started."""
 
 
 class Jail:
-    """The layers of isolation of a fork server and of its children."""
+    """The layers of isolation that a fork server and its children enter."""
 
     def __init__(
         self,
@@ -42,10 +42,10 @@ class Jail:
         executes: bool = False,
         extras: namespaces.Extras = namespaces.NOTHING_MORE,
     ) -> None:
-        """Enter the layers that confine the server too, and prepare the filter of the children.
+        """Enter the layers that also confine the server, and prepare the filter of the children.
 
         Args:
-            wanted: Names from `LAYERS`. Layers that the system does not support go into `missing`, with the reason.
+            wanted: Names from `LAYERS`. Layers that the system does not support are listed in `missing`, with the reason.
             readable: Paths that programs may read besides the libraries.
             writable: Files that programs may write, beneath the readable paths.
             may_close_files: Whether programs may be denied all files if no layer can limit which files they read.
@@ -97,7 +97,7 @@ class Jail:
 
     @property
     def closes_files(self) -> bool:
-        """Whether a child can open no file at all, since the system-call filter alone can't tell files apart."""
+        """Whether a child can't open any file: only the system-call filter is in force, and it can't tell files apart."""
         return self._may_close_files and not {"namespaces", "landlock"} & {*self.entered}
 
     @property
@@ -107,12 +107,12 @@ class Jail:
 
     @property
     def has_processes(self) -> bool:
-        """Whether the next child is the first in a namespace of process ids."""
+        """Whether the next child will be the first process in a namespace of process ids."""
         return self._extras.processes > 0 and "namespaces" in self.entered
 
     @property
     def forbids_forks(self) -> bool:
-        """Whether a child is unable to leave a process behind."""
+        """Whether a child can't leave a process behind."""
         return "seccomp" in self.entered
 
     def settings(self, limits: Limits) -> ResourceLimits:
@@ -140,8 +140,8 @@ class Jail:
 class OtherThreads:
     """A bound on this user's processes and threads outside a program, for systems that count all threads of a user together.
 
-    The number of these threads changes, and this process may not see them all, so a fork under a limit shows what the kernel
-    counts.
+    The number of these threads changes, and this process may not see them all, so the kernel's count is found by forking under
+    a limit.
     """
 
     def __init__(self) -> None:
@@ -149,7 +149,7 @@ class OtherThreads:
         self._asked_at = -math.inf
 
     def bound(self) -> int:
-        """An upper bound, with room for threads that start while a program runs."""
+        """An upper bound, with a margin for threads that start while a program runs."""
         now = time.monotonic()
         if now - self._asked_at > _TRUSTED_S:
             self._asked_at = now
@@ -159,7 +159,7 @@ class OtherThreads:
 
 
 def _can_fork(limit: int) -> bool:
-    """Whether the user's processes and threads are fewer than the limit."""
+    """Whether the user has fewer processes and threads than the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
     resource.setrlimit(resource.RLIMIT_NPROC, (_allowed(resource.RLIMIT_NPROC, limit), hard))
     try:
@@ -178,7 +178,7 @@ def _can_fork(limit: int) -> bool:
 def filters(
     executes: bool, folder: bool, processes: bool, opens_files: bool
 ) -> tuple[seccomp.Filter, dict[bool, seccomp.Filter]]:
-    """The filter of the server, and the filters of its children by whether they receive descriptors."""
+    """The server's system-call filter, and the filters of its children: a mapping from whether they receive descriptors."""
     outer = seccomp.build_outer(executes=executes, folder=folder, processes=processes)
     inner = {
         receives: seccomp.build_inner(
@@ -192,7 +192,7 @@ def filters(
 def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
     """Resource limits of a child, with equal soft and hard values, none of which exceeds this process's own.
 
-    The CPU limit is only a backup for the server's own, which is exact and acts first.
+    The CPU limit is only a backup for the server's own limit, which is exact and acts first.
     """
     wanted = {
         resource.RLIMIT_CPU: int(limits.cpu_s) + 2,
@@ -206,13 +206,13 @@ def resource_limits(limits: Limits, other_threads: int) -> ResourceLimits:
 
 
 def limit_descriptors() -> None:
-    """Limit this process to the descriptors that a child closes, and the descriptor of the null device."""
+    """Limit this process to the descriptors that a child closes, plus that of the null device."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (_allowed(resource.RLIMIT_NOFILE, devices.NULL + 1), hard))
 
 
 def raise_stack_limit() -> None:
-    """Let the stack of this process and of its children grow further, for recursion through sort keys and caches."""
+    """Let the stacks of this process and its children grow further, since sort keys and caches may recurse deeply."""
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft != resource.RLIM_INFINITY and soft < _STACK:
         allowed = _STACK if hard == resource.RLIM_INFINITY else min(_STACK, hard)

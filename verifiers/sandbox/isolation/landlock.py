@@ -1,4 +1,4 @@
-"""Landlock: limits what this process and its children may read, to some folders, and write, to some files or one folder."""
+"""Landlock: restricts reading by this process and its children to some folders, and writing to some files or one folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SCOPES = 0b11
 
 
 def version() -> int:
-    """The version of the kernel's Landlock interface; OSError if there is none, or it is not enabled."""
+    """The version of the kernel's Landlock interface; raises OSError if Landlock is missing or disabled."""
     return syscalls.syscall("landlock_create_ruleset", None, ctypes.c_size_t(0), ctypes.c_uint(_CREATE_RULESET_VERSION))
 
 

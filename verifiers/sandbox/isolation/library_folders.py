@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 
 def library_paths(others: Sequence[str] = ()) -> list[str]:
-    """Paths that a program may read: the standard library, shared libraries, time zones, harmless devices, and others."""
+    """The paths that a program may read: the standard library, shared libraries, time zones, harmless devices, and `others`."""
     libraries = {sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"), os.path.join(sys.base_prefix, "lib")}
     libraries |= {os.path.dirname(os.__file__)}
     system = ["/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache", "/etc/localtime"]

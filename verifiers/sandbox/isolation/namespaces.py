@@ -1,7 +1,7 @@
 """The outer layer: separate namespaces, a root that holds only the library folders, and an unprivileged user.
 
 This layer confines the fork server as `bwrap` confines a process, without needing that program: no network device, no System V
-objects of others, and no files except the libraries and, if requested, a writable folder in memory.
+objects of other processes, and no files except the libraries and, if requested, a writable folder in memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ATTR_READ_ONLY = 0x1
 NOBODY = 65534
 """The user that owns nothing, but may run programs."""
 _STAGING = "/tmp"
-"""A folder to mount the new root on, in a separate mount namespace: the real folder is unchanged."""
+"""A folder on which the new root is mounted, in a separate mount namespace, so that the real folder is unchanged."""
 
 
 STDIN = "/dev/stdin"
@@ -45,7 +45,7 @@ class Extras:
     processes: int = 0
     """Number of processes besides the program's own."""
     stdin: bytes | None = None
-    """The content of the file `STDIN`, since the usual link of that name would lead nowhere."""
+    """The content of the file `STDIN`, needed because the usual link of that name would lead nowhere."""
 
 
 NOTHING_MORE = Extras()
@@ -72,11 +72,11 @@ def enter(paths: Iterable[str], writable: Iterable[str] = (), extras: Extras = N
 
 
 _known_to_work: list[bool] = []
-"""Not empty after a trial that succeeded, in this process and its children."""
+"""Not empty once a trial has succeeded, in this process and in its children."""
 
 
 def try_for_children() -> None:
-    """Try to enter once for all children of this process, which halves the time that each child needs for entering."""
+    """Try once whether entering works, for all children of this process; this halves the time of each child's own entering."""
     with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         _try(library_paths(), [], NOTHING_MORE)
         _known_to_work.append(True)
@@ -186,8 +186,8 @@ def _mount(source: str, target: str, filesystem: str | None, flags: int, options
 def drop_privileges() -> None:
     """Become a user without privileges: root takes an id that no other process has, and all capabilities are dropped.
 
-    With a separate id, the limit on processes counts only this sandbox. If root may not choose an id, or only root can read the
-    interpreter, the capabilities are dropped all the same.
+    With an id of its own, the limit on processes counts only this sandbox. If root may not choose an id, or only root can read
+    the interpreter, the capabilities are dropped all the same.
     """
     if os.geteuid() == 0:
         _leave_root()

@@ -1,4 +1,4 @@
-"""Checks that the jail holds: operations that must fail are tried, and the layers are compared with the requested ones."""
+"""Checks that the jail holds: tries operations that must fail, and compares the layers with the requested ones."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def escapes(allowed: Collection[str] = ()) -> list[str]:
-    """Try forbidden operations in this process, which is confined, and return the names of those that worked."""
+    """Try forbidden operations in this process, which must be confined; return the names of those that succeeded."""
     return [name for name, attempt in _ATTEMPTS.items() if name not in allowed and _works(attempt)]
 
 
 def isolation_problem(hello: Mapping[str, Any], isolation: str) -> str | None:
-    """Return why programs can't be run with this isolation, or None.
+    """The reason why programs can't be run with this isolation; None if they can.
 
     Args:
         hello: The message of the process in the jail: its `layers`, the `missing` layers with their reasons, and `escapes`.

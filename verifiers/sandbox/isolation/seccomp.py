@@ -1,15 +1,16 @@
 """The system-call filters: an allow-list with checked arguments; every other call fails with EPERM.
 
-There are two filters, and a call must pass both. The long allow-list is installed once, in the fork server, whose children
-inherit it. Each child adds a filter that removes the calls that only the server needs, and checks arguments. This filter is
-short, since the kernel's work to install a filter grows with its length, and this one is installed for each program.
+There are two filters, and a call must pass both. The long allow-list is installed once, in the fork server, and inherited by
+its children. Each child adds a second filter, which removes the calls that only the server needs, and checks arguments. The
+second filter is short, since it is installed for each program, and the kernel's work to install a filter grows with its length.
 
-No sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no namespaces, no
-signals to others. Threads are allowed (`clone` with CLONE_THREAD). Files can be opened for reading only.
+The filters allow no sockets (except connected pairs inside the process, which asyncio needs), no exec, no fork, no ptrace, no
+namespaces, and no signals to other processes. They allow threads (`clone` with CLONE_THREAD). Files can be opened for reading
+only.
 
-An installed program, such as a compiler, gets a variant: it may be executed, and may open files for writing, but landlock or
-the file system allows this for few files. With its own folder the program may also create and remove files, and in a namespace
-of process ids it may start processes and signal them.
+An installed program, such as a compiler, gets a variant that allows executing it and opening files for writing; Landlock or the
+file system limits which files. With its own folder the program may also create and remove files, and in a namespace of process
+ids it may start processes and signal them.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ sendfile copy_file_range
 _PROCESSES = "fork vfork execve waitid setpgid setsid"
 """Calls of programs that may start others."""
 _SERVER_ONLY = "sendmsg recvmsg wait4 pidfd_open close_range sched_setaffinity"
-"""Calls that the fork server needs besides `_ALLOWED` and the calls in `_rules`; a child may make none of them."""
+"""Calls that only the fork server may make, besides those of its children: `_ALLOWED` and the calls in `_rules`."""
 
 _RET_ALLOW = 0x7FFF0000
 _RET_ERRNO = 0x00050000
@@ -55,20 +56,22 @@ _CLONE_VM = 0x00000100
 _PTHREAD_FLAGS = 0x007D0F00
 _NEW_NAMESPACES = 0x7E020080
 _O_WRITING = 0o3 | 0o100 | 0o1000 | 0o20000000
-"""O_ACCMODE, O_CREAT, O_TRUNC and the bit of O_TMPFILE that is not O_DIRECTORY's: each one implies writing."""
+"""O_ACCMODE, O_CREAT, O_TRUNC, and the bit that O_TMPFILE has besides O_DIRECTORY: each of them implies writing."""
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-"""TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
+"""The allowed commands of ioctl: TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO, FIONCLEX, FIOCLEX."""
 _FCNTLS = (0, 1, 2, 3, 4, 1030)
-"""F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC; F_SETOWN would send signals to others."""
+"""The allowed commands of fcntl: F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC. F_SETOWN, which can send signals
+to other processes, is not among them.
+"""
 _LOCKS = (5, 6, 7)
-"""F_GETLK, F_SETLK, F_SETLKW."""
+"""The allowed commands of fcntl for locks: F_GETLK, F_SETLK, F_SETLKW."""
 _PR_SET_NAME = 15
 _RLIMIT_STACK = 3
 _AF_UNIX = 1
 
 _X32_CALLS = 0x40000000
 _PID = 0xFFFFFFFE
-"""Placeholder in a built filter for the process's own id, which `install` fills in."""
+"""Placeholder in a built filter for the id of the process; `install` fills in the id."""
 
 _Instruction = tuple[int, int, int, int]
 
@@ -90,19 +93,19 @@ def _deny(error: int = errno.EPERM) -> _Instruction:
 
 
 def _when(number: int, body: list[_Instruction]) -> list[_Instruction]:
-    """Run the body, which returns on every path, if the loaded system-call number is this number."""
+    """Run the body if the system call has this number; the body must return on every path."""
     return [(_JUMP_EQUAL, 0, len(body), number), *body]
 
 
 def _one_of(index: int, values: Iterable[int]) -> list[_Instruction]:
-    """Allow a system call if the low half of the argument at this index, all that the kernel reads, is one of the values."""
+    """Allow a system call if the low half of the argument at this index is one of the values; the kernel reads no more."""
     values = list(values)
     checks = [(_JUMP_EQUAL, len(values) - position, 0, value) for position, value in enumerate(values)]
     return [_argument(index), *checks, _deny(), _return(_RET_ALLOW)]
 
 
 def _without(index: int, mask: int) -> list[_Instruction]:
-    """Allow a system call if the argument at this index has no bit of the mask."""
+    """Allow a system call if the argument at this index has none of the bits of the mask."""
     return [_argument(index), (_AND, 0, 0, mask), (_JUMP_EQUAL, 0, 1, 0), _return(_RET_ALLOW), _deny()]
 
 
@@ -122,7 +125,7 @@ def _thread_only() -> list[_Instruction]:
 
 
 def _null(index: int) -> list[_Instruction]:
-    """Allow a system call if the pointer argument at this index is NULL."""
+    """Allow a system call if the pointer at this argument index is NULL."""
     return [
         _argument(index),
         (_JUMP_EQUAL, 0, 2, 0),
@@ -175,12 +178,12 @@ def _numbers() -> dict[str, int]:
 
 
 def build_outer(*, executes: bool = False, folder: bool = False, processes: bool = False) -> list[_Instruction]:
-    """Build the fork server's filter for this machine, an allow-list.
+    """Build the fork server's filter for this machine: an allow-list.
 
     Args:
         executes: Whether the process is to become another program.
-        folder: Whether it may make and remove files; another layer has to limit it to a folder.
-        processes: Whether it may start processes, which have to be in a namespace of their own.
+        folder: Whether the program may make and remove files; another layer must limit it to a folder.
+        processes: Whether the program may start processes, which must be in a namespace of their own.
 
     Raises:
         OSError: If the machine's architecture is not known here.
@@ -216,9 +219,9 @@ def build_inner(
 
     Args:
         receives_descriptors: Whether the child takes the files of its jobs from a socket.
-        opens_files: Whether the child may open files; it may not if no other layer limits which files it reads.
-        writes_files: Whether it may also open files for writing; it may only if another layer limits which files.
-        processes: Whether it may start processes, wait for them and signal them, in a namespace of their own.
+        opens_files: Whether the child may open files; must be false if no other layer limits which files it reads.
+        writes_files: Whether the child may also open files for writing; needs another layer that limits which files.
+        processes: Whether the child may start processes, wait for them and signal them, in a namespace of their own.
 
     Raises:
         OSError: If the machine's architecture is not known here.
@@ -243,7 +246,7 @@ class _FilterProgram(ctypes.Structure):
 
 
 class Filter:
-    """A filter, packed once and installed in every child."""
+    """A system-call filter, packed once and installed in every child."""
 
     def __init__(self, instructions: Sequence[_Instruction]) -> None:
         packed = b"".join(struct.pack("=HBBI", *instruction) for instruction in instructions)
@@ -255,7 +258,7 @@ class Filter:
         self._pointer = ctypes.byref(self._program)
 
     def install(self, pid: int) -> None:
-        """Install the filter for good in this process, whose id is `pid`; OSError if the kernel refuses."""
+        """Install the filter permanently in this process, whose id is `pid`; raises OSError if the kernel refuses."""
         for index in self._pid_words:
             self._words[index] = pid
         result = syscalls.libc.prctl(syscalls.PR_SET_SECCOMP, syscalls.SECCOMP_MODE_FILTER, self._pointer, 0, 0)

@@ -1,4 +1,4 @@
-"""System calls that Python has no function for, through ctypes; Linux on x86-64 and aarch64."""
+"""System calls for which Python has no function, made through ctypes; for Linux on x86-64 and aarch64."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PR_SET_CHILD_SUBREAPER = 36
 SECCOMP_MODE_FILTER = 2
 
 AUDIT_ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-"""The architecture's number as a seccomp filter sees it."""
+"""The architecture's number as seccomp filters see it."""
 
 # Numbers that are the same on every architecture (system calls added since 2018 share one table).
 _COMMON = {
@@ -99,7 +99,7 @@ def check(result: int, what: str) -> int:
 
 
 def syscall(name: str, *arguments: object) -> int:
-    """Make a system call by name; OSError if the kernel refuses, or the machine's architecture is not known here."""
+    """Make a system call by name; raises OSError if the kernel refuses or the machine's architecture is unknown here."""
     numbers = NUMBERS.get(MACHINE)
     if numbers is None:
         raise OSError(38, f"{name}: system call numbers of {MACHINE!r} are not known")
@@ -107,25 +107,25 @@ def syscall(name: str, *arguments: object) -> int:
 
 
 def prctl(option: int, argument: int) -> None:
-    """Set an attribute of this process; OSError if the kernel refuses."""
+    """Set an attribute of this process; raises OSError if the kernel refuses."""
     # Plain numbers are passed as they are, widened; a ctypes object for each would cost every child a page or two.
     check(_prctl(option, argument, 0, 0, 0), "prctl")
 
 
 def die_with(parent: int) -> None:
-    """Have the kernel kill this process when its parent ends, and end it now if that has happened already."""
+    """Have the kernel kill this process when its parent ends; if the parent has ended already, end this process now."""
     prctl(PR_SET_PDEATHSIG, 9)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def current_cpu() -> int:
-    """The CPU that this process runs on at the moment; OSError if the kernel does not say."""
+    """The CPU on which this process is running; raises OSError if the kernel does not say."""
     return check(_sched_getcpu(), "sched_getcpu")
 
 
 def fork() -> int:
-    """Fork without Python's after-fork hooks, which touch half the heap and double the cost; OSError if there is no room.
+    """Fork without Python's after-fork hooks, which touch half the heap and double the cost; raises OSError on failure.
 
     Safe only in a process with a single thread. The child keeps the parent's random state: reseed it.
     """

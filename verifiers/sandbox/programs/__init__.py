@@ -1,1 +1,1 @@
-"""Runs Python programs: their files, their exceptions, and a role that runs a single program."""
+"""Runs Python programs: their files, their exceptions, and the role of a single program."""

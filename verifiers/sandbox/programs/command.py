@@ -1,10 +1,10 @@
 """The role of a process that enters the jail itself and runs something in a folder, such as an installed program.
 
 The fork server of such roles is not in the jail. Each of its children enters the layers, with its own root and folder, and
-forks the process that is confined for good. That process tries forbidden operations, notes the results, and goes on only if
-the isolation is as requested. A program that may start processes runs in a namespace of process ids; the namespace's first
-process is a child in between, and nothing in the namespace outlives it. At the end the requested files are read within the
-jail.
+forks the process that is confined for good. That process tries forbidden operations, notes the results, and goes on only if the
+isolation is as requested. A program that may start processes runs in a namespace of process ids. The first process of the
+namespace is a child between the two, and no process of the namespace outlives it. At the end the requested files are read
+within the jail.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from ..memory_files import read_all
 from .archive import pack, unpack
 
 _REQUEST, _ANSWER = 3, 4
-"""Descriptors of the request, above the standard streams, and of the answer, whose first line says which isolation is in force.
-The program gets neither."""
+"""Descriptors of the request and of the answer, above the standard streams; the program gets neither. The first line of the
+answer says which isolation is in force.
+"""
 _TOLD = 3
-"""The descriptor of the answer in the confined process, until it becomes a program."""
+"""Descriptor of the answer in the confined process until that process becomes the program."""
 _BAD_NAMES = frozenset({errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR, errno.EEXIST})
-"""Errors of names that are too long, or that use a file as a folder."""
+"""Errors caused by names that are too long, or by a file used as a folder."""
 # Bound once, since a program may replace them.
 _exit, _write = os._exit, os.write
 
 
 def prepare(packages: Mapping[str, Any]) -> None:
-    """Do once in the server what each child would otherwise do: half of the cost of a run, aside from its program."""
+    """Do once, in the server, work that each child would otherwise repeat: half of the cost of a run without its program."""
     namespaces.try_for_children()
     with contextlib.suppress(OSError):  # each child then meets the error itself, and answers with it
         for folder, processes in itertools.product((False, True), repeat=2):
@@ -52,7 +53,7 @@ def run_command() -> None:
 
 
 def run_in_folder(main: Callable[[Mapping[str, Any]], object], more: int = 0) -> None:
-    """Run a function in a confined process; answer with how the process ends, and the files that it leaves.
+    """Run a function in a confined process; answer with how the process ended and with the files that it left.
 
     Args:
         main: The function, which is called with the request's header.
@@ -68,7 +69,7 @@ def run_in_folder(main: Callable[[Mapping[str, Any]], object], more: int = 0) ->
 
 
 def close_answer() -> None:
-    """In the confined process: close the answer, if the process does not become a program."""
+    """Close the answer in a confined process that does not become a program."""
     os.close(_TOLD)
 
 
@@ -115,7 +116,7 @@ def _lacking(jail: Jail, extras: namespaces.Extras) -> str | None:
 
 
 class _Supervised:
-    """The confined process, and the process that waits for it."""
+    """The confined process, and the process that supervises it."""
 
     def __init__(
         self,
@@ -169,7 +170,7 @@ class _Supervised:
             self._main({**self._asked, "folder": self._folder})
 
     def _files_of(self, name: str) -> list[str]:
-        """The path itself and, if it is a folder beneath this run's folder, the paths beneath it."""
+        """The path itself; for a folder inside this run's folder, also the paths of the files in it."""
         paths, start = [name], os.path.join(self._folder, name)
         if not f"{os.path.realpath(start)}/".startswith(f"{os.path.realpath(self._folder)}/"):
             return paths  # a link leads out
@@ -179,7 +180,7 @@ class _Supervised:
         return paths
 
     def _read(self, name: str) -> bytes:
-        """The content of a regular file in the folder; empty for anything else. Links lead nowhere but into the jail's root."""
+        """The content of a regular file in the folder; empty for anything else. Links can't leave the jail's root."""
         try:
             handle = os.open(
                 os.path.join(self._folder, name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -205,23 +206,23 @@ def _become(asked: Mapping[str, Any]) -> None:
 
 
 def _data_mib() -> int:
-    """Memory that this process has from the server; it does not count as the program's."""
+    """Memory, in MiB, that this process inherited from the server; it does not count as the program's."""
     with open("/proc/self/status") as file:
         sizes = dict(line.split(":", 1) for line in file)
     return int(sizes["VmData"].split()[0]) >> 10
 
 
 def _of_data(settings: ResourceLimits) -> ResourceLimits:
-    """The same limits, with the memory limit on data: some programs reserve address space that they never use."""
+    """The same limits, but with the memory limit applied to data, as some programs reserve address space they never use."""
     return tuple((resource.RLIMIT_DATA if limit == resource.RLIMIT_AS else limit, values) for limit, values in settings)
 
 
 class _UnplacedError(Exception):
-    """Files could not be written, for a reason that lies in the files."""
+    """Files could not be written, for a reason that lies in the files themselves."""
 
 
 def _fill(folder: str, files: Mapping[str, bytes], writable: Collection[str]) -> None:
-    """Write files into a folder. Files that the program may write are created, and any user can write them."""
+    """Write files into a folder; files that the program may write are created too, writable by any user."""
     for name, content in {**{name: b"" for name in writable if name not in files}, **files}.items():
         try:
             _write_file(os.path.join(folder, name), content, 0o777 if name in writable else 0o555)
@@ -252,7 +253,7 @@ def _fork(body: Callable[[], object]) -> int:
 
 
 def _wait(child: int) -> int:
-    """The status of a child, once it has ended; other children that end before are reaped."""
+    """Wait for a child and return its status; other children that end in the meantime are reaped."""
     while True:
         pid, status = os.wait()
         if pid == child:

@@ -1,4 +1,4 @@
-"""Describes exceptions of a program, in code that hostile exceptions can't make fail."""
+"""Describes a program's exceptions, in code that hostile exceptions can't break."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from collections.abc import Collection
 from ..isolation.library_folders import library_paths
 
 _RESERVE = [bytes(4 << 20)]
-"""Address space, never written to, that is released when a program runs out of memory, so that this can still be recorded."""
+"""Address space that is never written to; it is released when a program runs out of memory, so that this can be recorded."""
 
 
 def make_room(error: BaseException) -> None:
-    """Release the reserve if the error says that there is no memory left."""
+    """Release the reserve if an error says that memory has run out."""
     if issubclass(type(error), MemoryError):  # `isinstance` would consult the error too
         _RESERVE.clear()
 
@@ -39,9 +39,9 @@ def location(error: BaseException, files: Collection[str]) -> tuple[str | None, 
 
 
 def is_forbidden(error: BaseException) -> bool:
-    """Whether an exception says that the program tried something forbidden.
+    """Whether an exception means that the program tried something forbidden.
 
-    A path outside the sandbox is absent under namespaces, and denied under Landlock; both count the same here.
+    A path outside the sandbox is missing under namespaces and denied under Landlock; both count as forbidden.
     """
     try:
         if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):

@@ -1,4 +1,4 @@
-"""The role of the jail itself: a program that reads standard input and writes standard output."""
+"""The role of the jail itself: it runs a program that reads standard input and writes standard output."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from .exceptions import is_forbidden, location, make_room, message_of
 from .source_files import Program, ProgramError
 
 EXCEPTION, SYNTAX, MEMORY, FORBIDDEN, OUTPUT = 50, 51, 52, 53, 54
-"""Real-time signals of Linux that nothing else uses. A process that is ended by one of these signals has sent it to itself, to
-show why the program failed; an exit status could not show that."""
+"""Real-time signals of Linux that nothing else uses. A process sends one of them to itself to end and to show why the program
+failed, which an exit status could not show.
+"""
 FAILURES = {
     -EXCEPTION: "exception",
     -SYNTAX: "syntax_error",
@@ -26,9 +27,9 @@ FAILURES = {
     -FORBIDDEN: "forbidden",
     -OUTPUT: "output_limit",
 }
-"""The class of failure for each exit status; any other status except 0 was chosen by the program or the kernel."""
+"""The class of failure for each exit status; the program or the kernel chose any other status except 0."""
 _PROGRAM = 3
-"""Descriptor of the program, above the standard streams."""
+"""Descriptor of the program's source, above the standard streams."""
 _TEXT = 2000
 """Maximum number of characters of an exception's text that are written."""
 # Bound once, since a program may replace them.
@@ -49,7 +50,7 @@ def run_script() -> None:
 
 
 def run_sample() -> None:
-    """Do what every process does: run a program."""
+    """Do what most processes do: run a program."""
     _run_program(Program.read(_PROGRAM))
 
 
@@ -71,7 +72,7 @@ def _run_program(program: Program) -> int:
 
 
 def end(reason: int) -> NoReturn:
-    """End the process by one of the signals of `FAILURES`."""
+    """End this process by one of the signals of `FAILURES`."""
     with contextlib.suppress(OSError):
         _kill(_getpid(), reason)
     _exit(1)  # the program has blocked the signal
@@ -105,7 +106,7 @@ def _print_error(error: BaseException, files: Collection[str]) -> None:
 
 
 def _finish(status: int) -> int:
-    """Do what an interpreter does at its end: join threads, run exit handlers, flush."""
+    """Do what an interpreter does when it ends: join threads, run exit handlers, and flush."""
     try:
         threading._shutdown()  # type: ignore[attr-defined]  # what Py_Finalize calls
         atexit._run_exitfuncs()

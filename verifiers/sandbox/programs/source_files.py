@@ -1,4 +1,4 @@
-"""A program: one or several files, loaded from memory, which can import each other."""
+"""Loads a program of one or more files from memory; the files can import each other."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class SourceFiles(Loader):
     """Finds and loads modules whose source is in memory; an entry of `sys.meta_path`."""
 
     def __init__(self, files: Mapping[str, str], prelude: Callable[[types.ModuleType], None] | None = None) -> None:
-        """Make a finder of source by path, such as `"bank/account.py"`; `prelude` is called with each module before it runs.
+        """Make a finder for source by path, such as `"bank/account.py"`; `prelude` is called with each module before it runs.
 
         A folder without `__init__.py` is a package too.
         """
@@ -61,7 +61,7 @@ class SourceFiles(Loader):
         return spec
 
     def _path_of(self, name: str) -> str | None:
-        """The path of a module's file, the last if there are several; found on demand, since few programs import a module."""
+        """The path of a module's file (the last if several match), found on demand, as few programs import modules."""
         paths = [path for path in self._files if module_name(path) == name]
         return paths[-1] if paths else None
 
@@ -72,7 +72,7 @@ class SourceFiles(Loader):
         """Return None, so that the import system creates the module."""
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run a module's source in it; ProgramError if it does not compile."""
+        """Run a module's source in the module; raises ProgramError if it does not compile."""
         if self._prelude is not None:
             self._prelude(module)
         run_source(module, *self._source(module.__name__))
@@ -90,7 +90,7 @@ class SourceFiles(Loader):
 
 
 def run_source(module: types.ModuleType, source: str, filename: str) -> None:
-    """Compile and run a file in a module; ProgramError if it does not compile."""
+    """Compile and run a file's source in a module; raises ProgramError if it does not compile."""
     try:
         # Some editors write a byte-order mark, which the interpreter itself drops from a file.
         code = compile(source.removeprefix("\ufeff"), filename, "exec", dont_inherit=True)
@@ -105,16 +105,16 @@ def run_source(module: types.ModuleType, source: str, filename: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program to run."""
+    """A program to run: its files and settings."""
 
     files: Mapping[str, str]
     """Source text by path."""
     main: str
-    """The path of the file to run; the others can be imported."""
+    """The path of the file to run; it can import the others."""
     prelude: str = field(default="", kw_only=True)
     """Source that runs before the main file, in its namespace."""
     seed: int = field(default=0, kw_only=True)
-    """Seeds `random` and, if NumPy is loaded, its generator."""
+    """Seed for `random` and, if NumPy is loaded, for NumPy's generator."""
 
     @classmethod
     def read(cls, descriptor: int) -> Self:
@@ -124,7 +124,7 @@ class Program:
         return cls(**_decode(content)[0])
 
     def run(self, main_name: str = "") -> dict[str, Any]:
-        """Run the main file, under this name or its path's name, and return its namespace; ProgramError if it is invalid."""
+        """Run the main file under a name, by default its path's, and return its namespace; raises ProgramError if invalid."""
         return self._run_module(main_name).__dict__
 
     def _run_module(self, main_name: str) -> types.ModuleType:

@@ -1,9 +1,9 @@
 """Keeps a job's processes on one CPU while the job is young.
 
-The fork server and its children take turns, and each reads memory that another has just written. By default
-the system puts them on different CPUs, and every turn costs the wake-up of a sleeping CPU and cold caches: a third of the
-cost of a short program. A job that takes longer is released, so that two long jobs do not share a CPU while another is free.
-If the system does not let a process choose its CPUs, only speed is lost.
+The fork server and its children take turns, and each reads memory that another has just written. By default the system puts
+them on different CPUs, and every turn costs the wake-up of a sleeping CPU and cold caches: a third of the cost of a short
+program. A job that takes longer is released, so that two long jobs do not share a CPU while another is free. If the system does
+not let a process choose its CPUs, only speed is lost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Placement:
 
     @property
     def cpu(self) -> int | None:
-        """The CPU of the young job, on which a new child starts; None if there is no such job."""
+        """The CPU of the young job, on which a new child starts; None without such a job."""
         return self._cpu
 
     def begin(self) -> None:
@@ -42,20 +42,20 @@ class Placement:
             child.cpu = self._cpu
 
     def let_go(self, *children: Child) -> None:
-        """Lift the restriction on where the children and this process may run."""
+        """Lift the restriction on the CPUs of some children and of this process."""
         for child in children:
             if child.cpu is not None and self._place(child.pid, self._all):
                 child.cpu = None
         self.end()
 
     def end(self) -> None:
-        """Lift the restriction on where this process may run. A child that sleeps until the next job stays on its CPU."""
+        """Lift the restriction on the CPUs of this process; a child that sleeps until the next job stays on its CPU."""
         if self._cpu is not None:
             self._cpu = None
             self._place(0, self._all)
 
     def _place(self, pid: int, cpus: set[int]) -> bool:
-        """Set the CPUs on which a process may run; after a refusal, no job is placed any more."""
+        """Set the CPUs on which a process may run; if the system refuses, no further job is placed."""
         try:
             os.sched_setaffinity(pid, cpus)
         except OSError:

@@ -1,4 +1,4 @@
-"""The fork server's handles to its children."""
+"""The fork server's handles for its children."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..isolation import syscalls
 from ..limits import Limits
 
 _LAST_WORD_S = 2.0
-"""Seconds that a lasting process has to notice that the other processes of its job were stopped."""
+"""Seconds within which a lasting process must notice that the other processes of its job were stopped."""
 
 
 @dataclass(slots=True)
@@ -28,30 +28,30 @@ class Child:
     cpu_s: float = 0.0
     memory_bytes: int = 0
     before_s: float = 0.0
-    """CPU seconds of earlier jobs."""
+    """CPU seconds that the child used for earlier jobs."""
     cpu: int | None = None
     """The only CPU that the child may run on; None if it may run on all."""
     is_tree: bool = False
-    """Whether the child may start processes, which count as part of it."""
+    """Whether the child may start processes, which then count as part of it."""
 
     def clock(self) -> float:
-        """CPU seconds of this job so far, over all threads."""
+        """CPU seconds that the child has used for this job, over all threads."""
         if self.is_tree:
             return sum(map(_cpu_seconds, _tree(self.pid)))
         # The id of a process's CPU clock, as clock_getcpuclockid computes it.
         return time.clock_gettime((~self.pid << 3) | 2) - self.before_s
 
     def exceeds(self, memory_bytes: int) -> bool:
-        """Whether the child and its descendants use more memory than this, with each shared page counted once.
+        """Whether the child and its descendants use more memory than this; each shared page counts once.
 
-        Shared pages are sought only if the plain sum exceeds the limit.
+        Shared pages are only searched for if the plain sum exceeds the limit.
         """
         may = sum(map(_memory_bytes, _tree(self.pid))) > memory_bytes
         # If a process ends during the sum, its shares are counted with the processes that are read after it.
         return may and all(self.tree_memory() > memory_bytes for _ in range(_MEASURED))
 
     def tree_memory(self) -> int:
-        """Bytes of memory of the child and its descendants, each page once; without memory of files and of this process."""
+        """Memory in bytes of the child and its descendants, each page counted once, without files and this process's memory."""
         pids, own = _distinct(_tree(self.pid)), os.getpid()
         shares = {pid: share for pid in pids if (share := _share_bytes(pid))}
         hidden = sum(_beyond_own(pid) for pid in pids if pid not in shares)
@@ -76,17 +76,17 @@ class Child:
 
 
 class LastingProcess:
-    """A process that serves job after job, or ends after one."""
+    """A process that serves one job after another, or ends after one."""
 
     def __init__(self, child: Child, control: socket.socket, role: str, limits: Limits) -> None:
-        """Take charge of a process; `control` takes the descriptors of jobs, and returns a byte after each."""
+        """Take charge of a process that receives the descriptors of jobs by `control` and sends back a byte after each job."""
         self.child = child
         self.control = control
         self.role = role
         self.limits = limits
 
     def begin(self, descriptors: Sequence[int]) -> bool:
-        """Start a job; False if the process has ended since its last job."""
+        """Start a job; False if the process ended after its last job."""
         self.child.before_s += self.child.clock()
         try:
             socket.send_fds(self.control, [b"."], list(descriptors))
@@ -103,7 +103,7 @@ class LastingProcess:
             return False
 
     def has_declined(self) -> bool:
-        """Whether the process, which has answered or ended, leaves the job to a new process, since it has served other jobs."""
+        """Whether the process, having answered or ended, leaves the job to a new process, as it has served other jobs."""
         try:
             return self.control.recv(1, socket.MSG_PEEK) == DECLINED
         except ConnectionError:
@@ -117,9 +117,9 @@ class LastingProcess:
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _MEASURED = 3
-"""Number of measurements in a row in which memory has to be above its limit."""
+"""Number of measurements in a row that must exceed the memory limit."""
 _SPACE = 1
-"""The argument with which `kcmp` compares address spaces."""
+"""The argument that makes `kcmp` compare address spaces."""
 
 
 def _tree(pid: int) -> list[int]:
@@ -134,7 +134,7 @@ def _tree(pid: int) -> list[int]:
 
 
 def _cpu_seconds(pid: int) -> float:
-    """CPU seconds of a process, over all threads and children that it has reaped; 0 if it has ended."""
+    """CPU seconds of a process, over all its threads and the children that it has reaped; 0 if it has ended."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:
         fields = file.read().rpartition(")")[2].split()
         return sum(map(int, fields[11:15])) / _TICKS
@@ -142,7 +142,7 @@ def _cpu_seconds(pid: int) -> float:
 
 
 def _memory_bytes(pid: int) -> int:
-    """Anonymous and shared memory of a process; 0 if it has ended."""
+    """Anonymous and shared memory of a process, in bytes; 0 if it has ended."""
     return _sizes(f"/proc/{pid}/status", "RssAnon", "RssShmem")
 
 
@@ -151,7 +151,7 @@ def _beyond_own(pid: int) -> int:
 
 
 def _share_bytes(pid: int) -> int:
-    """The same memory, but each page divided by the number of processes that share it; 0 if this can't be read here."""
+    """The same memory with each page divided by the number of processes that share it; 0 if this can't be read here."""
     return _sizes(f"/proc/{pid}/smaps_rollup", "Pss_Anon", "Pss_Shmem")
 
 
@@ -163,7 +163,7 @@ def _sizes(path: str, *names: str) -> int:
 
 
 def _distinct(pids: Sequence[int]) -> list[int]:
-    """One process of each address space; a new process may share its parent's until it becomes another program."""
+    """One process for each address space, since a new process may share its parent's until it becomes another program."""
     return [pid for index, pid in enumerate(pids) if not any(_is_same_space(pid, one) for one in pids[:index])]
 
 
@@ -175,7 +175,7 @@ def _is_same_space(one: int, other: int) -> bool:
 
 
 def kill_strays() -> None:
-    """Kill every child and grandchild that is left: without the system-call filter a program can fork."""
+    """Kill all remaining children and grandchildren: without the system-call filter, a program can fork."""
     path = f"/proc/self/task/{os.getpid()}/children"
     while os.path.exists(path):
         with open(path) as file:

@@ -1,9 +1,9 @@
-"""Makes the fork itself copy the memory that every child writes to, instead of page by page on each first write.
+"""Makes the fork copy the memory that every child writes to, instead of copying each page at the child's first write.
 
-A fork shares all memory, and the first write to each page costs a page fault, several times the copy. Which pages those
-are hardly depends on the program: reference counts of common objects, caches, free memory. The kernel copies pages at the
-fork if they are pinned for a device, and an io_uring instance used for nothing else pins the pages registered with it.
-Without io_uring, only speed is lost.
+After a fork all memory is shared, and the first write to each page costs a page fault, several times the cost of the copy. The
+pages that are written hardly depend on the program: reference counts of common objects, caches, free memory. The kernel copies
+pages at the fork if they are pinned for a device, and an io_uring instance used for nothing else pins the pages registered with
+it. Without io_uring, only speed is lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from ..isolation import syscalls
 
 _PRESENT, _FILE, _EXCLUSIVE = 1 << 63, 1 << 61, 1 << 56
-"""Flags of an entry of /proc/self/pagemap."""
+"""Flags of the entries of /proc/self/pagemap."""
 _FLAGS, _OWN = _PRESENT | _FILE | _EXCLUSIVE, _PRESENT | _EXCLUSIVE
 _PAGE = os.sysconf("SC_PAGESIZE")
 _REGISTER_BUFFERS = 0
@@ -26,7 +26,7 @@ _SIZE_OF_PARAMETERS = 120
 
 
 def pin_written_by(run: Callable[[], object]) -> bool:
-    """Pin this process's pages that a child writes to when it runs a function; return whether the system permits that."""
+    """Pin the pages of this process that a child writes to when it runs a function; return whether the system permits it."""
     # A second child, which does nothing, keeps unwritten pages shared even if this process writes to them.
     children = _stopped(lambda: None), _stopped(run)
     try:
@@ -41,7 +41,7 @@ def pin_written_by(run: Callable[[], object]) -> bool:
 
 
 def _stopped(run: Callable[[], object]) -> int:
-    """The process id of a child that has run a function and is stopped; RuntimeError if the function failed."""
+    """The process id of a stopped child that has run a function; raises RuntimeError if the function failed."""
     parent = os.getpid()
     pid = syscalls.fork()
     if pid == 0:
@@ -57,7 +57,7 @@ def _stopped(run: Callable[[], object]) -> int:
 
 
 def _own_pages(pid: int) -> Iterator[int]:
-    """Pages that a forked process has written to, which no other process shares."""
+    """The pages that a forked process has written to and that no other process shares."""
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/pagemap", "rb", buffering=0) as pagemap:
         for region in maps.read().splitlines():
             bounds, access = region.split()[:2]

@@ -1,7 +1,7 @@
 """Packages that the fork server loads before its first job, so that programs can import them.
 
-Only the named packages and their requirements can be imported, whatever else is installed: an optional helper of a package
-would make the behaviour of a program depend on the machine.
+Only the named packages and their requirements can be imported, whatever else is installed: otherwise a program could behave
+differently on a machine where a package's optional dependency is installed.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     import importlib.metadata  # noqa: TC004 - `importlib` itself is what is used
 
 _ALWAYS_WITH = {"numpy": ("numpy.ma", "numpy.random", "numpy.testing")}
-"""Modules that a package loads on first use, and that many programs use."""
+"""Modules that a package loads only on first use, but that many programs use."""
 
 
 class PackageFinder:
-    """Finds the top-level modules of packages; submodules are found by their package."""
+    """An import finder for the top-level modules of packages; each package finds its own submodules."""
 
     def __init__(self, modules: Collection[str], folders: Sequence[str]) -> None:
         self._modules = frozenset(modules)

@@ -1,7 +1,8 @@
 """The fork server at work: it forks the processes of one job after another.
 
-The server never reads a job, whose content is in files; it only passes on their descriptors. It enforces the limits that need a
-watcher, reaps its children, and answers with the resources that they used. It ends when its parent ends, for whatever reason.
+A job's content is in files, which the server never reads; it only passes on their descriptors. The server enforces the limits
+that need a watcher, reaps its children, and answers with the resources that they used. It ends when its parent ends, for
+whatever reason.
 """
 
 from __future__ import annotations
@@ -26,21 +27,21 @@ from .children import Child, LastingProcess, kill_strays
 from .idle import Idleness
 
 NULL = 15
-"""A descriptor of the null device. The server's own and incoming descriptors are above it, a child's below."""
+"""Descriptor of the null device. The descriptors of the server and of incoming files are above it, those of a child below."""
 _TICK_S = 0.25
 _MAX_REQUEST = 4096
 _NO_LIMIT_S = 1e9
-"""CPU seconds of a lasting process over all jobs; each job has its own watched limit."""
+"""Limit on the CPU seconds of a lasting process over all its jobs, in effect none; each job has its own watched limit."""
 _exit = os._exit  # a program may replace it
 
 
 class ParentGoneError(Exception):
-    """The process that started the server has ended or closed its end."""
+    """The process that started the server has ended, or has closed its end of the socket."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """A job, as `contract.encoded_request` encodes it."""
+    """A job as decoded from `contract.encoded_request`."""
 
     roles: tuple[tuple[str, tuple[int, ...]], ...]
     pipes: int
@@ -67,7 +68,7 @@ class Server:
         self._roles = roles
         self._lasting: LastingProcess | None = None
         self._kept: dict[int, Child] = {}
-        """Processes that go on after their jobs, by an end of a pipe each; a process goes on while the other end is open."""
+        """Processes that continue after their jobs, by descriptor of a pipe; each runs while the pipe's other end is open."""
         self._placement = Placement()
         self._taken_mib = taken_mib
 
@@ -122,7 +123,7 @@ class Server:
         return {"stopped": stopped, "seconds": time.monotonic() - start, "processes": processes}
 
     def _keep(self, request: _Request, files: Sequence[int]) -> list[str]:
-        """Start a process that goes on, and return its role; start nothing if it could leave other processes behind."""
+        """Start a process that continues after its job, and return its role; do nothing if it could leave processes behind."""
         if not self._jail.forbids_forks:
             return []
         ((name, indices),) = request.roles
@@ -132,7 +133,7 @@ class Server:
         return [name]
 
     def _run_forked(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
-        """Run a job whose processes serve no other job."""
+        """Run a job whose processes are all forked for it."""
         children = {name: self._fork(name, descriptors, limits) for name, descriptors in given}
         _close(ends)
         try:
@@ -142,7 +143,7 @@ class Server:
                 child.reap()
 
     def _run_beside_lasting(self, given: _Given, ends: list[int], limits: Limits, start: float) -> _Outcome:
-        """Run a job whose last role is lasting."""
+        """Run a job whose last role is a lasting process."""
         *others, (role, descriptors) = given
         lasting = self._hand_over(role, descriptors, limits)
         children = {name: self._fork(name, descriptors, limits) for name, descriptors in others}
@@ -160,7 +161,7 @@ class Server:
         return stopped, {**children, role: lasting.child}
 
     def _hand_over(self, role: str, descriptors: Sequence[int], limits: Limits) -> LastingProcess:
-        """Give a job to the present lasting process, or to a new one."""
+        """Give a job to the current lasting process, or else to a new one."""
         if self._lasting is not None and (self._lasting.role, self._lasting.limits) == (role, limits):
             self._placement.bring(self._lasting.child)
             if self._lasting.begin(descriptors):
@@ -207,7 +208,7 @@ class Server:
         return Child(pid, os.pidfd_open(pid), cpu=self._placement.cpu, is_tree=role.confines_itself)
 
     def _supervise(self, children: Sequence[Child], limits: Limits, start: float, *finished: int) -> str | None:
-        """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded earlier, if any."""
+        """Wait until the last child ends or a `finished` descriptor is readable; return the limit exceeded before, if any."""
         ends = {children[-1].handle, *finished}
         watch = select.poll()
         for descriptor in (*ends, self._parent, self._control.fileno()):
@@ -244,7 +245,7 @@ _Outcome = tuple[str | None, dict[str, Child]]
 
 @functools.lru_cache(8)
 def _with_room(limits: Limits, more_mib: int, output_mib: int) -> Limits:
-    """Limits with more address space, and with room for at least `output_mib` in files."""
+    """Limits with more address space and with at least `output_mib` for files."""
     return replace(limits, memory_mib=limits.memory_mib + more_mib, output_mib=max(limits.output_mib, output_mib))
 
 

@@ -1,4 +1,4 @@
-"""The start of a fork server: it loads all that its children inherit, enters the jail, and tries what must fail there."""
+"""The start of a fork server: it loads everything that its children inherit, enters the jail, and tests it."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ abc array bisect collections collections.abc contextlib copy dataclasses datetim
 itertools json math numbers operator os queue random re statistics string struct sys textwrap threading time traceback types
 typing
 """
-"""Modules that programs commonly import, loaded before the first fork; each makes every fork a little slower."""
+"""Modules that programs often import, loaded before the first fork; each makes every fork slightly slower."""
 
 _RECURSION_LIMIT = 1000 + 20
-"""The recursion limit of a script, plus the frames of the server and of its role below it."""
+"""The recursion limit of a script, plus the frames that the server and its role occupy."""
 _START_S = 60
 _SAMPLE = (
     b"""{"files": {"main.py": "def f(x): return sum(n for n in x if n > 1)\\nf([3, 1, True])"}, "main": "main.py"}"""
@@ -40,7 +40,7 @@ _TRIAL_LIMITS = Limits(cpu_s=5, wall_s=5, idle_s=5, memory_mib=1024, output_mib=
 
 
 def main() -> None:
-    """Serve; the arguments are the control socket's descriptor, the parent's process id and the settings from `worker`."""
+    """Run the server; the arguments are the control socket's descriptor, the parent's process id, and its settings."""
     descriptor, parent, settings = int(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     wanted = frozenset(settings["layers"])
     control = socket.socket(fileno=_move_up(descriptor))
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def _move_up(control: int) -> int:
-    """Move a descriptor above the children's, fill all free numbers below with the null device, and return the moved one."""
+    """Move a descriptor above the children's, fill the free numbers below with the null device, and return the new number."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, NULL + 1)
     os.closerange(MOST_DESCRIPTORS, control + 1)
     limit_descriptors()
@@ -82,7 +82,8 @@ def _move_up(control: int) -> int:
 def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
     """Watch the parent, and become the reaper of all descendants of this process.
 
-    Raises ParentGoneError if the parent has ended, or if the system can't watch processes; the parent is sent that reason.
+    Raises ParentGoneError if the parent has ended or the system can't watch processes; in the second case the parent is sent
+    the reason.
     """
     problem = "this kernel can't watch processes through descriptors (pidfd_open"
     try:
@@ -104,7 +105,7 @@ def _watch(control: socket.socket, parent: int, wanted: frozenset[str]) -> int:
 def _go_first_without_memory() -> None:
     """Have the kernel kill this process or its children first when the machine runs out of memory.
 
-    Among these processes it kills the one that uses most memory, which is a program and not the server.
+    Among these processes the kernel kills the one that uses most memory, which is a program rather than the server.
     """
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
         file.write("1000")
@@ -119,14 +120,14 @@ def _load_code(settings: Mapping[str, Any]) -> dict[str, tuple[Role, Callable[[]
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """The function of the name `module:function`."""
+    """The function named `module:function`."""
     module, _, function = name.partition(":")
     found: Callable[..., Any] = getattr(importlib.import_module(module), function)
     return found
 
 
 def _warm_up(sample: Callable[[], object]) -> None:
-    """Prepare everything that children inherit: each page that a child writes to costs it a copy."""
+    """Touch everything that children inherit, since each page that a child is the first to write to costs it a copy."""
     site.setquit()  # the interpreter runs without `site`; scripts expect its exit() and quit()
     devices.install()
     raise_stack_limit()
@@ -161,13 +162,13 @@ def _load_library() -> int:
 
 
 def _greet(control: socket.socket, jail: Jail) -> None:
-    """Send the message that the server is ready, with the layers of isolation in force."""
+    """Tell the parent that the server is ready and which layers of isolation are in force."""
     escapes = _probe(jail) if jail.wanted else []
     control.send(json.dumps({"layers": jail.entered, "missing": jail.missing, "escapes": escapes}).encode())
 
 
 def _probe(jail: Jail) -> list[str]:
-    """Try forbidden operations in a confined child, and return the operations that worked."""
+    """Try forbidden operations in a confined child; return those that succeeded."""
     reader, writer = os.pipe()
     server, settings = os.getpid(), jail.settings(_TRIAL_LIMITS)
     pid = syscalls.fork()

@@ -1,4 +1,4 @@
-"""Loads the whole standard library before the first program, for systems where programs can't open any file."""
+"""Loads the whole standard library before the first program, for systems on which programs can't open files."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _LEFT_OUT = """
 antigravity this test idlelib tkinter turtle turtledemo lib2to3 ensurepip venv pydoc_data site readline rlcompleter msilib
 sitecustomize usercustomize pip setuptools
 """
-"""Modules that show something when imported, need a terminal or a screen, or are not part of the library."""
+"""Modules that open something when imported, need a terminal or a screen, or are not part of the library."""
 
 
 def load() -> None:
-    """Import every module that can be imported, and load other data that the library reads on first use."""
+    """Import every module that can be imported, and load other data that the library would read on first use."""
     for name in _modules():
         try:
             importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""Extraction of the program from a completion: one file, or several named files."""
+"""Finds the program in a completion: one file, or several named files."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ from verifiers.completion.cut import cut
 from verifiers.completion.words import THOUGHTS
 
 ExtractionPolicy = Literal["defining_block", "last_block", "first_block", "longest_block", "raw"]
-"""`*_block` takes the code block that it names, or the whole answer if there is no code block. `defining_block` is the last
-block that defines a name that tests need, else the last block. `raw` always takes the whole text."""
+"""The block that is the program: each `*_block` takes the code block that it names, or the whole answer if there is no code
+block. `defining_block` is the last block that defines a name that tests need, else the last block. `raw` always takes the whole
+text.
+"""
 
 PYTHON = "python"
 _SHELL = "bash"
@@ -152,7 +154,7 @@ def _length(block: Block) -> int:
 
 
 def _candidates(blocks: list[Block], main: Collection[str]) -> list[Block]:
-    """The blocks that may be files of the program, among which a policy picks; the main file has one of the paths `main`."""
+    """The blocks that may be files of the program, among which a policy picks; `main` has the main file's possible paths."""
     blocks = [block for block in blocks if block.content.strip() or _path(block)] or blocks
     usable = [
         block
@@ -198,6 +200,6 @@ def _defines(program: str, names: Collection[str]) -> bool:
 # Cached because programs come in groups that answer the same problem.
 @functools.lru_cache(64)
 def announced(prefix: str) -> str:
-    """The name that a prompt's code declares: its last top-level function or class, or empty."""
+    """The name that a prompt's code declares: its last top-level function or class; empty if there is none."""
     names = re.findall(r"^(?:(?:async[ \t]+)?def|class)[ \t]+(\w+)", prefix, re.MULTILINE)
     return names[-1] if names else ""

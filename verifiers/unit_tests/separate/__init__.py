@@ -1,1 +1,1 @@
-"""The contract `separate`: program and tests in two processes, which exchange plain data and handles."""
+"""The contract `separate`: program and tests run in two processes, which exchange plain data and handles."""

@@ -1,7 +1,7 @@
-"""NumPy arrays and scalars as plain data: they are sent as type, shape and bytes, and rebuilt on the other side.
+"""NumPy arrays and scalars as plain data: they are sent as type, shape and bytes, and rebuilt by the receiver.
 
-Nothing else of the program is sent with an array: no class, no buffer, no pickle. An array of objects is sent item by item,
-each encoded like a value by itself. Arrays of records, and instances of subclasses of `ndarray`, are not plain data.
+Nothing else of the program is sent with an array: no class, no buffer, no pickle. An array of objects is sent item by item, and
+each item is encoded like a separate value. Arrays of records, and instances of subclasses of `ndarray`, are not plain data.
 
 This module is imported only if NumPy is loaded.
 """
@@ -34,7 +34,7 @@ def is_array(value: object) -> bool:
 
 
 def _content(value: _Array) -> list[object] | tuple[str, ...]:
-    """The items of an array of objects or of texts, or the bytes of an array of numbers."""
+    """The items of an array of objects or texts; for an array of numbers, its bytes."""
     dtype_code = value.dtype.str
     if _NUMERIC.fullmatch(dtype_code):
         return (binascii.b2a_base64(value.tobytes(), newline=False).decode(),)
@@ -47,7 +47,7 @@ def _content(value: _Array) -> list[object] | tuple[str, ...]:
 
 
 def _is_nested(item: object) -> bool:
-    """Whether an item of an array of objects is such an array, too: NumPy would recurse into it, in a cycle endlessly."""
+    """Whether an item of an array of objects is such an array too; NumPy would recurse into it, endlessly if it is a cycle."""
     return type(item) is ndarray and item.dtype.hasobject
 
 
@@ -107,7 +107,7 @@ def _scalar(dtype_code: str, content: str) -> object:
 def same(result: object, expected: object, equal: Callable[[object, object], bool]) -> bool:
     """Whether values that may be or contain arrays are equal; `equal` compares values without arrays.
 
-    An expected array equals only arrays of its shape with the same items.
+    An expected array only equals arrays of the same shape with the same items.
     """
     if is_array(result) or is_array(expected):
         return _same_arrays(result, expected, equal)
@@ -142,14 +142,14 @@ _ARRAY = Kind("nd", _content, _make, _fill, _head)
 
 
 def encode(encoder: Encoder, value: object) -> Wire:
-    """Encode an array or a scalar without `install`; NotPlainError for anything else."""
+    """Encode an array or a scalar even without `install`; raises NotPlainError for any other value."""
     if type(value) is ndarray:
         return encoder.container(value, _ARRAY)
     return ["ns", *_scalar_parts(value)] if type(value) in _SCALARS else refuse(encoder, value)
 
 
 def install() -> None:
-    """Let arrays and scalars be sent; arrays are sent as mutable containers."""
+    """Let arrays and scalars be sent; arrays are treated as mutable containers."""
     array: type = ndarray
     add_kind(array, _ARRAY)
     for cls in _SCALARS:

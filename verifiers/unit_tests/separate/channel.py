@@ -19,7 +19,7 @@ _CHUNK, _MAX_CHUNK = 1 << 12, 1 << 20
 
 
 class ChannelClosedError(Exception):
-    """The other side is gone."""
+    """The process at the other end has closed the channel or ended."""
 
 
 class InvalidMessageError(Exception):
@@ -29,11 +29,11 @@ class InvalidMessageError(Exception):
 class Channel:
     """One end of a stream of messages.
 
-    The functions that a channel calls are bound once, so that a program that replaces them in their modules harms only itself.
+    The functions that a channel calls are bound once, so replacing them in their modules has no effect on it.
     """
 
     def __init__(self, source: int, sink: int) -> None:
-        """Make one end of a channel, which reads from one descriptor and writes to another."""
+        """Make one end of a channel that reads from the descriptor `source` and writes to `sink`."""
         self._source = source
         self._sink = sink
         self._rest = b""
@@ -43,7 +43,7 @@ class Channel:
         self._write = os.write
 
     def send(self, message: object) -> None:
-        """Send a message; ChannelClosedError if the other side is gone, InvalidMessageError if the message is too large."""
+        """Send a message; raises ChannelClosedError if the other end is closed, InvalidMessageError if it is too large."""
         # Not in ASCII: as escapes, two adjacent lone surrogates would be decoded as one character.
         payload = self._encode(message).encode("utf-8", "surrogatepass")
         if len(payload) > MAX_MESSAGE:
@@ -56,7 +56,7 @@ class Channel:
             raise ChannelClosedError(str(error)) from error
 
     def receive(self) -> Any:
-        """Wait for a message; ChannelClosedError if the other side is gone, InvalidMessageError if the message is invalid."""
+        """Wait for a message; raises ChannelClosedError if the other end is closed, InvalidMessageError if it is invalid."""
         data = self._read_on(self._rest, _HEADER.size)
         (length,) = _HEADER.unpack_from(data)
         if length > MAX_MESSAGE:
@@ -74,7 +74,7 @@ class Channel:
         return message
 
     def _read_on(self, data: bytes, count: int) -> bytes:
-        """Read until there are at least `count` bytes."""
+        """Read on until `data` has at least `count` bytes."""
         if len(data) >= count:
             return data
         chunks, size = [data], len(data)

@@ -16,12 +16,12 @@ class approx:
     """A number, or a list, tuple, dict or array of numbers, that equals any value close to it.
 
     The tolerance is `abs` or `rel` times the expected number, whichever is larger; the defaults are 1e-12 and 1e-6. If only
-    `abs` is given, it alone counts.
+    `abs` is given, `rel` does not apply.
     """
 
     __hash__ = None  # type: ignore[assignment]  # equality within a tolerance allows no hash
     __array_ufunc__ = None
-    """NumPy leaves comparisons to this class."""
+    """Makes NumPy leave comparisons to this class."""
 
     def __init__(self, expected: Any, rel: Any = None, abs: Any = None, nan_ok: bool = False) -> None:
         if isinstance(expected, set | frozenset):
@@ -81,7 +81,7 @@ class approx:
 
 
 def _exact_or_float(value: object) -> Any:
-    """A tolerance: unchanged if it is exact, since fractions need an exact tolerance, else as a float."""
+    """A tolerance as a float, or unchanged if it is exact, since fractions need an exact tolerance."""
     return value if isinstance(value, numbers.Rational) else float(value)  # type: ignore[arg-type] # what float refuses, raises
 
 
@@ -114,7 +114,7 @@ class Equality:
 
 
 class _CloseFloats(approx):
-    """Closeness of floats; two integers must be equal, and only a list is close to a list."""
+    """Closeness of floats; two integers must be equal, and only a list can be close to a list."""
 
     def _close(self, actual: Any, expected: Any) -> bool:
         actual, expected = packages.plain(actual), packages.plain(expected)
@@ -149,7 +149,7 @@ def _holds_nan(value: object) -> bool:
 
 
 def _same_with_nan(result: Any, expected: Any) -> bool:
-    """Whether values are equal if NaN equals NaN; only lists, tuples and dicts are looked into, not instances of subclasses."""
+    """Whether values are equal if NaN equals NaN; only looks inside exact lists, tuples and dicts, not subclasses of them."""
     result, expected = packages.plain(result), packages.plain(expected)
     cls = type(expected)
     if cls is not type(result):
@@ -164,7 +164,7 @@ def _same_with_nan(result: Any, expected: Any) -> bool:
 
 
 def _with_lists(value: object) -> object:
-    """The value with every tuple in it replaced by a list, as in JSON."""
+    """A value with all tuples in it replaced by lists, as in JSON."""
     if isinstance(value, list | tuple):
         return [_with_lists(item) for item in value]
     return {key: _with_lists(item) for key, item in value.items()} if isinstance(value, dict) else value

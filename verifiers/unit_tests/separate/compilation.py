@@ -1,4 +1,4 @@
-"""Compiles test code. The result is cached, since programs come in groups that answer the same problem."""
+"""Compiles test code. Results are cached, since several programs answer the same problem."""
 
 from __future__ import annotations
 

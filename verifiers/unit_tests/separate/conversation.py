@@ -1,4 +1,4 @@
-"""The conversation with the program, from the tests' side: requests, answers, and calls of the tests' functions."""
+"""The tests' end of the conversation with the program: requests, answers, and calls of the tests' functions."""
 
 from __future__ import annotations
 
@@ -27,35 +27,35 @@ _STANDARD = (types.BuiltinFunctionType, types.MethodDescriptorType, type)
 
 
 class Conversation:
-    """Asks the program, whose process is not trusted: whatever is wrong with an answer ends the job with a failure."""
+    """Asks the program, whose process is not trusted: an invalid answer ends the job with a failure."""
 
     def __init__(self, channel: Channel, report: Report, own: Mapping[str, Any]) -> None:
-        """Begin; `own` are the tests' names, by which classes of the prefix are found."""
+        """Begin a conversation; `own` holds the tests' names, under which the classes of the prefix are found."""
         self._report = report
         self._handles: dict[int, Handle] = {}
         self._functions: list[Callable[..., Any]] = []
         self._function_numbers: dict[int, int] = {}
         self._depth = 0
-        """Number of functions of the tests that the program is calling."""
+        """Number of functions of the tests that the program is currently calling."""
         self._failed: BaseException | None = None
-        """The exception that ended the test in a function of the tests, which the program had called and may have caught."""
+        """The exception that ended the test inside a function that the program had called; the program may have caught it."""
         self._exceptions = ExceptionClasses(self._attribute_of, self.refuse, own)
         self._objects = PrefixObjects(own.__getitem__)
         self._messages = Messages(channel, TESTS, self._objects, self._encode, self._decode)
         self.has_answered = False
         """Whether the program has answered a request, or given a constant."""
         self.has_resolved = False
-        """Whether the tests use names that the program defines; through these names, too, the program may steer the tests."""
+        """Whether the tests use names that the program defines, through which the program may influence the tests."""
         self.refusals = 0
-        """How many answers have been refused because they are not supported."""
+        """Number of answers that were refused because they are not supported."""
         self.requests = 0
-        """How often the program has been asked for something that may change its objects."""
+        """Number of requests that may have changed the program's objects."""
         self.doubts = 0
-        """How often tests have asked for the class of an object of the program, which is another class in this process."""
+        """Number of times that tests asked for the class of an object of the program; the class differs in this process."""
 
     @contextlib.contextmanager
     def _checked(self) -> Iterator[None]:
-        """End the job if data from the program makes the code in this context raise an exception."""
+        """End the job with a failure if code in this context raises an exception because of the program's data."""
         try:
             yield
         except JobEndedError:
@@ -64,7 +64,7 @@ class Conversation:
             self.abandon("protocol", repr(problem)[:MAX_TEXT])
 
     def resolve(self, names: Iterable[str], classes: frozenset[str], module: str | None = None) -> dict[str, Any]:
-        """The values of the global names that the program defines; ends the job if it can't be loaded."""
+        """The values of global names that the program defines; ends the job if the program can't be loaded."""
         wanted = list(names)
         self._objects.names = classes
         self._send("resolve", plain=[module, wanted, sorted(classes)])
@@ -103,11 +103,11 @@ class Conversation:
             self._raise_failed()
 
     def has_changes(self) -> bool:
-        """Whether, since their last request, the tests have changed a container that the program holds too."""
+        """Whether the tests have changed a container that the program also holds since their last request."""
         return self._messages.has_changes()
 
     def refuse(self, problem: str) -> NoReturn:
-        """Raise an exception for an unsupported use of an answer by a test."""
+        """Raise the exception for a test that uses an answer in an unsupported way."""
         self.refusals += 1
         raise refused(TypeError(f"not supported: {problem}"))
 
@@ -173,7 +173,7 @@ class Conversation:
             self._send("error", (cls, ()))
 
     def _raise_failed(self) -> None:
-        """Raise the exception that ended the test in one of its functions, once none of its functions is running."""
+        """Raise the exception that ended the test in one of its functions, after the last of these functions has returned."""
         if self._failed is not None and not self._depth:
             failed, self._failed = self._failed, None
             raise failed
@@ -257,13 +257,13 @@ class Conversation:
 
 
 def _is_shared(module: object) -> bool:
-    """Whether a module is one of the standard library or of packages, which both processes have."""
+    """Whether a module belongs to the standard library or to packages, which both processes can import."""
     root = packages.root_of(str(module))
     return root in sys.stdlib_module_names or packages.is_package(root)
 
 
 def _place_of(value: object) -> list[Wire] | None:
-    """The place of a class or function in the standard library; None for a method of an object, or outside of the library."""
+    """Where a class or function is found in the standard library; None for a method of an object or anything outside it."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, _STANDARD) or not (owner is None or isinstance(owner, types.ModuleType)):
         return None

@@ -20,7 +20,7 @@ def entry_point_steps(entry_point: str) -> list[str]:
 
 
 def reach(value: Any, steps: Iterable[str]) -> Any:
-    """Follow the further steps of an entry point from the value of its first step."""
+    """Follow the remaining steps of an entry point from the value of its first step."""
     for step in steps:
         value = value() if step == "()" else getattr(value, step[1:])
     return value

@@ -1,4 +1,4 @@
-"""Exceptions of the program: described by its process, and rebuilt for the tests, with class, bases, arguments and text."""
+"""Exceptions of the program: its process describes them, and the tests' process rebuilds them with class and content."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ MAX_TEXT = 2000
 
 
 CHAINED = ("__cause__", "__context__", "__suppress_context__")
-"""Attributes in which Python records where an exception comes from, in the order in which they have to be set."""
+"""Attributes in which Python records the origin of an exception, in the order in which they must be set."""
 
 
 class UnsupportedUseError(TypeError, AttributeError):
-    """The program uses something of the tests in a way that is not supported."""
+    """The program uses an object of the tests in a way that is not supported."""
 
 
 def describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
@@ -49,7 +49,7 @@ def _describe(error: BaseException, files: Collection[str]) -> dict[str, Any]:
 
 
 def is_builtin(cls: type) -> bool:
-    """Whether a class is an exception class of Python itself."""
+    """Whether a class is one of Python's own exception classes."""
     return issubclass(cls, BaseException) and vars(builtins).get(cls.__name__) is cls
 
 
@@ -58,7 +58,7 @@ args_of: Callable[[BaseException], tuple[object, ...]] = BaseException.__dict__[
 
 
 def describe_class(cls: type[BaseException], number_of: Callable[[object], int]) -> Wire:
-    """Describe an exception class: a builtin one by its name, any other by its handle's number, its name and its bases."""
+    """Describe an exception class: a builtin class by its name, any other by its handle's number, name and bases."""
     if is_builtin(cls):
         return cls.__name__
     bases = [describe_class(base, number_of) for base in cls.__bases__ if issubclass(base, BaseException)]
@@ -66,11 +66,11 @@ def describe_class(cls: type[BaseException], number_of: Callable[[object], int])
 
 
 class Stopped(Exception):
-    """Replaces a `StopIteration` of the program that is not allowed, since it must not end a loop of the tests."""
+    """Replaces a `StopIteration` that the program is not allowed to raise, since it would end a loop of the tests."""
 
 
 class Exited(BaseException):
-    """Replaces a `GeneratorExit` of the program, for the same reason as `Stopped`."""
+    """Replaces a `GeneratorExit` that the program is not allowed to raise, for the same reason as `Stopped`."""
 
 
 _REPLACED: dict[type, type[BaseException]] = {
@@ -81,7 +81,7 @@ _REPLACED: dict[type, type[BaseException]] = {
 
 
 class _OfProgram(type):
-    """The metaclass of copies of the program's classes: only the program makes instances, and knows the classes' attributes."""
+    """The metaclass of stand-ins for the program's classes: only the program can make instances and knows their attributes."""
 
     def __getattr__(cls, name: str) -> NoReturn:
         if not name.startswith("__"):
@@ -93,12 +93,12 @@ class _OfProgram(type):
 
 
 class ExceptionClasses:
-    """The exception classes that the tests see in place of the program's classes."""
+    """The exception classes that stand in for the program's classes in the tests."""
 
     def __init__(
         self, attribute_of: Callable[[int, str], Any], refuse: Callable[[str], NoReturn], own: Mapping[str, Any]
     ) -> None:
-        """Begin; `attribute_of` asks the program for an attribute of a handle's object, and `own` holds the tests' names."""
+        """Begin without classes; `attribute_of` asks the program for an attribute, and `own` holds the tests' names."""
         self._attribute_of = attribute_of
         self._refuse = refuse
         self._own = own
@@ -106,17 +106,17 @@ class ExceptionClasses:
         self._numbers: dict[type, int] = {}
 
     def number_of(self, cls: object) -> int | None:
-        """The handle's number of a class that was made here; None for any other class."""
+        """The number of the handle for which a class was made here; None for any other class."""
         return self._numbers.get(cls) if isinstance(cls, type) else None
 
     def named(self, wire: Wire) -> type[BaseException]:
-        """The class that the program gives; ValueError for a builtin class, which would catch exceptions of the tests."""
+        """The class that the program gives; raises ValueError for a builtin class, which would catch the tests' exceptions."""
         if is_builtin(cls := self.class_of(wire)):
             raise ValueError(f"{cls.__name__} is sent as an object of the program")
         return cls
 
     def class_of(self, wire: Wire) -> type[BaseException]:
-        """The class for a description; an invalid description raises some exception."""
+        """The class that a description describes; an invalid description raises an unspecified exception."""
         if type(wire) is str:
             cls = vars(builtins).get(wire)
             if not (isinstance(cls, type) and issubclass(cls, BaseException)):
@@ -181,7 +181,7 @@ class ExceptionClasses:
 
 
 _JUDGING = {"unittest", "doctest"}
-"""Modules that act on their own exceptions, such as those by which a test is skipped."""
+"""Modules that handle their own exceptions, such as those that skip a test."""
 _TEXT, _NUMBER = "__text__", "__number__"
 
 
@@ -195,7 +195,7 @@ def _chain(error: BaseException, attributes: Mapping[str, Any]) -> None:
 
 
 def number_of_exception(error: BaseException) -> int | None:
-    """The number of the handle of an exception of the program; None without a handle."""
+    """The number of the handle of one of the program's exceptions; None if it has no handle."""
     number: int | None = error.__dict__.get(_NUMBER)
     return number
 
@@ -206,7 +206,7 @@ def _text(error: BaseException) -> str:
 
 
 def _loaded(place: Wire) -> type[BaseException] | None:
-    """An exception class of the standard library, or of the problem's files, that this process has loaded too."""
+    """An exception class of the standard library or of the problem's files, if this process has loaded it too."""
     module, name = place
     root, loaded = module.partition(".")[0], sys.modules.get(module)
     is_file = isinstance(getattr(getattr(loaded, "__spec__", None), "loader", None), SourceFiles)

@@ -1,7 +1,7 @@
 """Objects of the program as the tests see them: handles, which pass every request on to the program.
 
-A handle has the special methods of its object's type and no others, so that `callable`, `len` and `iter` treat both alike. A
-handle is never compared with a plain value: the program would see the expected value and be its own judge.
+A handle has exactly the special methods of its object's type, so that `callable`, `len` and `iter` treat both alike. A handle
+is never compared with a plain value: the program would see the expected value and be its own judge.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ ARITHMETIC = (
 UNARY = ("neg", "pos", "abs", "invert", "int", "float", "complex", "index", "round", "format")
 CONVERSIONS = ("str", "repr", "len", "bool", "hash", *UNARY)
 ASKED = ("call", "getitem", "setitem", "delitem", "enter", "next")
-"""Special methods, without underscores, for which any answer of the program is accepted."""
+"""Special methods, without underscores, for which every answer of the program is accepted."""
 _PREDICATES = frozenset(
     name for cls in (str, bytes, set, float) for name in dir(cls) if name.startswith("is") or name.endswith("swith")
 )
-"""Methods of plain data with which tests judge the data."""
+"""Methods of plain data that tests use to judge the data."""
 _OF_MEMORY = ("__array", "__dlpack", "__cuda", "__buffer")
-"""Beginnings of the names through which libraries in C find memory to read; a program must not choose the address."""
+"""Prefixes of the names through which C libraries find memory to read; a program must not choose the address."""
 
 
 def special_name(operation: str) -> str:
@@ -42,7 +42,7 @@ def special_name(operation: str) -> str:
 
 
 class Handle:
-    """An object of the program, identified by its number."""
+    """Stands for an object of the program, which its number identifies."""
 
     def __init__(self, asks: Conversation, number: int) -> None:
         object.__setattr__(self, "_handle", (asks, number))
@@ -62,7 +62,7 @@ class Handle:
 
     @property
     def __signature__(self) -> NoReturn:
-        """The signature that `inspect.signature` asks for; it is refused."""
+        """Refuse the signature that `inspect.signature` asks for."""
         _refuse(self, "the signature of an object of the program")
 
     def __instancecheck__(self, value: object) -> bool:
@@ -89,14 +89,14 @@ class Handle:
 
 
 def _judge(handle: Handle, name: str, method: Any, /, *args: object) -> Any:
-    """Call a method that judges plain data; plain arguments are refused, since an object that sees them would judge itself."""
+    """Call a method that judges plain data; refuses plain arguments, since an object that sees them could cheat."""
     if not all(isinstance(arg, Handle) for arg in args):
         _refuse(handle, f"an object of the program is asked by {name} about plain data")
     return method(*args)
 
 
 def _class_in_doubt(handle: Handle) -> type:
-    """The class of a handle, as `isinstance` sees it; any conclusion from this class is in doubt."""
+    """The class of a handle, as `isinstance` sees it; the call is counted, since a conclusion from this class is uncertain."""
     object.__getattribute__(handle, "_handle")[0].doubts += 1
     return type(handle)
 
@@ -137,7 +137,7 @@ def handle_class(name: str, module: str, special: tuple[str, ...]) -> type[Handl
 
 
 def _attribute(name: str) -> property:
-    """A property for an attribute that every object has; its value is that of the program's object."""
+    """A property for an attribute that every object has; it gives the value of the program's object."""
     return property(lambda handle: ask(handle, "getattr", name))
 
 
@@ -160,7 +160,7 @@ def _refusing(method: str) -> Callable[..., NoReturn]:
 
 
 def _converted(operation: str) -> Callable[..., Any]:
-    """A conversion; its answer stays the same until the program is asked for anything else."""
+    """A conversion of a handle; its result stays the same until the program is asked for anything else."""
 
     def method(self: Handle, *args: Any) -> Any:
         asks: Conversation = object.__getattribute__(self, "_handle")[0]
@@ -184,7 +184,7 @@ def _asked(operation: str) -> Callable[..., Any]:
 
 
 def _between(operation: str) -> Callable[[Handle, object], Any]:
-    """An operator, which the program evaluates if both operands are its objects."""
+    """A binary operator; the program evaluates it if both operands are its objects."""
 
     def method(self: Handle, other: object) -> Any:
         if not isinstance(other, Handle):
@@ -215,7 +215,7 @@ def _length(self: Handle) -> int:
 
 
 def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
-    """Iterate over an object; if it has a `len`, over exactly as many items as its `len` says."""
+    """Iterate over an object; if the object has a `len`, over exactly that number of items."""
     length = _length_or_none(self) if hasattr(type(self), "__len__") else None
     items = ask(self, operation)
     if not isinstance(items, Handle):
@@ -226,7 +226,7 @@ def _iterate(self: Handle, operation: str = "iter") -> Iterator[Any]:
 
 
 def _length_or_none(self: Handle) -> int | None:
-    """The `len` of an object, None if that raises an exception."""
+    """The `len` of an object; None if asking for it raises an exception."""
     try:
         return _length(self)
     except Exception as error:
@@ -237,11 +237,11 @@ def _length_or_none(self: Handle) -> int | None:
 
 
 _ENDLESS = "endless"
-"""Marks a handle over which a loop goes on without a count, since its `len` raises; a later `len` is refused."""
+"""Marks a handle over which a loop runs without a count because its `len` raises; a later `len` is refused."""
 
 
 class _Counted:
-    """An iterator over exactly as many items as the `len` of their object says."""
+    """An iterator over exactly as many items as the `len` of the object says."""
 
     def __init__(self, owner: Handle, items: Handle, length: int) -> None:
         self._owner, self._items, self._length, self._left = owner, items, length, length
@@ -266,7 +266,7 @@ class _Counted:
 
 
 def _contains(self: Handle, item: object) -> bool:
-    """Ask an object whose class defines `__contains__`; for any other object, Python looks at each item."""
+    """Ask an object whose class defines `__contains__`; for any other object, Python examines each item."""
     if not isinstance(item, Handle):
         _refuse(self, f"whether a {type(item).__name__} is in an object of the program")
     return bool(ask(self, "contains", item))
@@ -282,18 +282,18 @@ def _exit(self: Handle, cls: type[BaseException] | None, error: BaseException | 
 
 
 def _told(error: BaseException | None) -> tuple[object, ...]:
-    """The arguments of an exception, or its text if the arguments are not all plain."""
+    """The arguments of an exception, or its text if some arguments are not plain data."""
     args = () if error is None else error.args
     return args if all(type(arg) in (str, int, float, bool, type(None)) for arg in args) else (str(error),)
 
 
 def _nearest(cls: type[BaseException] | None) -> type[BaseException] | None:
-    """An exception class if it is builtin, else the builtin class that it derives from; None if there is no exception."""
+    """The exception class itself if it is builtin, else the builtin class from which it derives; None without an exception."""
     return None if cls is None else next(base for base in cls.__mro__ if vars(builtins).get(base.__name__) is base)
 
 
 def _raised_by_statement(error: BaseException, trace: types.TracebackType | None) -> bool:
-    """Whether a `raise` statement in test code has raised an exception; False for assertions."""
+    """Whether a `raise` statement in test code raised an exception; false for assertions."""
     if trace is None or isinstance(error, AssertionError):
         return False
     while trace.tb_next is not None:

@@ -1,4 +1,4 @@
-"""Checks, before the program runs, the modules and names that test code uses: some may be missing, and some are refused."""
+"""Checks the modules and names that test code uses, before the program runs: some may be missing, and some are refused."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ dataclasses.is_dataclass dataclasses.replace sys.stdin sys.stdout sys.stderr sys
 os.fdopen os.read os.write os.pread os.pwrite os.dup os.dup2 os.open io.open io.FileIO
 """
 _BUILTINS = "eval exec compile globals open __builtins__"
-"""Modules, members of modules, and builtins that are refused: they act on the program's process, which is not the tests'
-process, look into its objects, or run text."""
+"""Modules, members of modules, and builtins that are refused: they act on the tests' own process instead of the program's, look
+into the program's objects, or run text.
+"""
 _OF_PYTEST = re.compile(r"pytest\.(?!(raises|approx|skip|fail|main)\b)\w+")
-"""Members of pytest that are unsupported; `main` is allowed, for files that are also scripts."""
+"""Matches unsupported members of pytest; `main` is allowed, for files that are also scripts."""
 
 _SUSPECT = re.compile("import|" + "|".join(map(re.escape, f"{_MEMBERS} {_BUILTINS} query".split())))
-"""Matches the words without which code needs no closer look; a closer look takes a millisecond."""
+"""Matches words that require a closer look at the code, which takes a millisecond."""
 
 
 def check(sources: Iterable[str], given: Collection[str]) -> None:

@@ -1,4 +1,4 @@
-"""Runs one job's tests against the program, and reports each case: calls, a check, asserts, or a test file."""
+"""Runs a job's tests against the program, and reports each case: calls, a check, asserts, or a test file."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ from .report import (
 from .values import from_wire
 
 _RECURSION = 10_000
-"""Recursion limit, which bounds nested data, since it is decoded by recursion."""
+"""Recursion limit; it also bounds the depth of nested data, which is decoded recursively."""
 _MODULE = "tests"
 
 
 class Judge:
-    """Runs tests: those of the kind `"calls"` by the methods `_prepare_calls` and `_run_calls`, and so on."""
+    """Runs tests; methods such as `_prepare_calls` and `_run_calls` run tests of a kind, such as `"calls"`."""
 
     def __init__(self, tests: dict[str, Any], channel: Channel, report: Report) -> None:
         self._tests = tests
@@ -78,13 +78,13 @@ class Judge:
         return codes
 
     def _check_defined(self, sources: list[str]) -> None:
-        """Raise a BrokenTestError for a name that neither the tests nor the prefix define."""
+        """Raise a BrokenTestError if the tests use a name that neither they nor the prefix define."""
         known = vars(builtins).keys() | self._own.keys() | {*compile_prefix(self._tests["prefix"]).co_names}
         for name in sorted(names.free_names(sources) - known - {"__doc__"}):
             raise BrokenTestError(f"name {name!r} is not defined, neither by the tests nor by the prompt's code")
 
     def _resolve(self, wanted: Collection[str], module: str | None = None) -> dict[str, Any]:
-        """The values of these global names of the program."""
+        """The values of global names that the program defines."""
         return self.program.resolve(sorted(wanted), self._classes, module)
 
     def _case(self, run: Callable[[], object], **fields: object) -> None:
@@ -122,7 +122,7 @@ class Judge:
             self.report.end(done=True)
 
     def end_unsupported(self, error: BaseException) -> NoReturn:
-        """End the job because of something unsupported; if the program can have steered the tests there, it has failed."""
+        """End the job because of something unsupported; the program fails if it could have led the tests there."""
         self.report.end(failure=UNSUPPORTED, reason=str(error), broken=not (self.program.has_resolved))
 
     def _absent(self, name: str) -> NoReturn:
@@ -140,7 +140,7 @@ class Judge:
             self._case(run, name=f"case {number}")
 
     def _callee(self) -> Callable[[], Callable[..., object]]:
-        """A getter of the function under test: a global function, or a method of a new instance for each case."""
+        """Make a getter of the function under test: a global function, or a method of a new instance for each case."""
         name, *steps = entry_point_steps(self._tests["entry_point"])
         found = self._resolve({name, SOLUTION_CLASS})
         if name in found:
@@ -192,7 +192,7 @@ class Judge:
             self._case(functools.partial(_run_assert, code, self._own, required), name=statement.strip()[:MAX_TEXT])
 
     def _provide(self, sources: list[str]) -> Collection[str]:
-        """Define the names that asserts use and don't define; return the names that only the program can define."""
+        """Define the names that asserts use but don't define; return the names that only the program can define."""
         free = names.free_names(sources)
         # The program may define a name that the prefix only imports, as it may define any other name.
         imported = {name for name in free & self._own.keys() if _is_imported(self._own[name])}
@@ -220,13 +220,13 @@ def _run_assert(code: types.CodeType, namespace: dict[str, Any], required: Colle
 
 
 def _needs_files(error: BaseException) -> bool:
-    """Whether test code has tried to use a file, a folder or a process, none of which it has."""
+    """Whether test code has tried to use a file, a folder or a process, which tests don't have."""
     is_refused = isinstance(error, PermissionError | FileNotFoundError) and error.errno is not None
     return is_refused and not is_programs(error)
 
 
 def runs_whole(function: object) -> bool:
-    """Whether calling a function of the tests runs its body; a generator or coroutine would only be created."""
+    """Whether a call of a function runs its body; a call of a generator or coroutine function only creates an object."""
     made = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
     return not getattr(getattr(function, "__code__", None), "co_flags", 0) & made
 

@@ -1,9 +1,9 @@
-"""Mutable containers that one process has sent to the other, and that both still hold.
+"""Mutable containers that one process has sent to the other and that both still hold.
 
-Each process has its own copy of a container, under a common number. Every message begins with the changes that its sender
-has made since the last message. So the copies agree whenever a process looks at one of them, such as an argument that a
-function has changed in place, or a list that an object keeps and a test appends to. A container that one side no longer holds
-is forgotten by both.
+Each process has its own copy of a container, under a common number. Every message begins with the changes that its sender has
+made since the last message. So the copies agree whenever a process looks at one, for example at an argument that a function has
+changed in place, or at a list that an object keeps and a test appends to. Once one process no longer holds a container, both
+forget it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Content = Sequence[object]
 
 @dataclass(slots=True)
 class Entry:
-    """A container, and its content when both sides last agreed; None while a message that contains it is made or read."""
+    """A container, and its content when both processes last agreed; None while a message that contains it is made or read."""
 
     container: Any
     agreed: Content | None = None
@@ -30,7 +30,7 @@ class Known:
     """The containers that one process shares with the other."""
 
     def __init__(self, content_of: Callable[[Any], Content], first: int) -> None:
-        """Start empty. One side numbers the containers that it sends from 0, the other from 1 (`first`), in steps of 2."""
+        """Start empty. One process numbers the containers that it sends from 0, the other from 1 (`first`), in steps of 2."""
         self._content_of = content_of
         self._entries: dict[int, Entry] = {}
         self._numbers: dict[int, int] = {}
@@ -38,7 +38,7 @@ class Known:
         self._next = first
 
     def number_of(self, container: object) -> int | None:
-        """The number of a container that the other side has too."""
+        """The number of a container that the other process also has; None for any other."""
         return self._numbers.get(id(container))
 
     def add(self, container: object) -> int:
@@ -48,7 +48,7 @@ class Known:
         return number
 
     def receive(self, number: object, container: object) -> None:
-        """Take a container that the other side has numbered; ValueError if that side could not have chosen this number."""
+        """Add a container that the other process has numbered; raises ValueError if it could not have chosen this number."""
         if type(number) is not int or number < 0 or number % 2 == self._own or number in self._entries:
             raise ValueError(f"{number!r} can't be the number of a new container"[:100])
         self._set(number, container)
@@ -58,11 +58,11 @@ class Known:
         self._numbers[id(container)] = number
 
     def __getitem__(self, number: int) -> Any:
-        """The container with this number; KeyError if there is none."""
+        """The container with this number; raises KeyError if there is none."""
         return self._entries[number].container
 
     def look(self) -> tuple[list[int], list[int]]:
-        """The containers whose content differs from the other side's copy, and the containers that are no longer held here.
+        """The containers whose content has changed since both processes agreed, and those that are no longer held here.
 
         A container is held if anything but this table refers to it, directly or through other containers of the table.
         """
@@ -90,13 +90,13 @@ class Known:
         return changed, [number for number in self._entries if number not in held]
 
     def _members(self, content: Content) -> list[int]:
-        """The numbers of containers in a content, each as often as it occurs there."""
+        """The numbers of the containers in a content, each as often as it occurs there."""
         if type(content) is not list or _LEAVES.issuperset(map(type, content)):
             return []
         return [self._numbers[id(item)] for item in content if id(item) in self._numbers]
 
     def agree(self, numbers: Iterable[int] = ()) -> None:
-        """Note the content of these containers, and of containers that were new in a message, as the content of both sides."""
+        """Record the content of these containers, and of the new containers of a message, as known to both processes."""
         for number in numbers:
             self._entries[number].agreed = None
         for entry in self._entries.values():
@@ -108,7 +108,7 @@ class Known:
         self.forget([number for number, entry in self._entries.items() if entry.agreed is None])
 
     def forget(self, numbers: Iterable[object]) -> None:
-        """Forget containers that one side no longer holds; ValueError for a number that no container has."""
+        """Forget containers that one process no longer holds; raises ValueError for a number that no container has."""
         for number in numbers:
             entry = self._entries.pop(number, None)  # type: ignore[call-overload]  # other types are no keys of it
             if entry is None:
@@ -121,7 +121,7 @@ _LEAVES = frozenset({type(None), bool, int, float, complex, str, bytes})
 
 
 def is_same(now: Content, before: Content) -> bool:
-    """Whether a container holds what it held before."""
+    """Whether a container still holds exactly the same objects."""
     if type(now) is list and type(before) is list:
         # By identity: `True` is not `1`, and comparing objects could call the program.
         return len(now) == len(before) and all(map(operator.is_, now, before))

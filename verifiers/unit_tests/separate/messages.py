@@ -1,4 +1,4 @@
-"""Messages between the two processes: values, preceded by the changes of the containers that both processes hold."""
+"""Messages between the two processes: values, preceded by changes of the containers that both hold."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .objects import PrefixObjects
 from .values import Decoder, Encoder, Wire, content_of, kind_of
 
 TESTS, PROGRAM = 0, 1
-"""The two sides, each with the first number that it gives to new containers."""
+"""The two processes, each with the first number that it gives to containers."""
 
 
 class Messages:
-    """Sends and receives the messages of one side."""
+    """Sends and receives messages for one of the two processes."""
 
     def __init__(
         self,
@@ -27,16 +27,16 @@ class Messages:
         opaque: Callable[[Encoder, object], Wire],
         special: Callable[[Decoder, Wire], Any],
     ) -> None:
-        """Begin; `opaque` and `special` encode and decode values that are not plain data."""
+        """Begin without messages; `opaque` and `special` encode and decode values that are not plain data."""
         self._channel = channel
         self._known = Known(content_of, side)
         self.objects = objects
         self._opaque = opaque
         self._special = special
         self._open: list[tuple[list[int], list[int], list[Wire]]] = []
-        """Changed and released numbers of the messages that are being decoded; decoding one message may send another."""
+        """Numbers of changed and released containers of the messages being decoded; decoding a message may send another."""
         self.cuts_loop = False
-        """Whether a message has shortened a container over which this side loops, so that the loop ends early."""
+        """Whether a message has shortened a container over which this process loops, so that the loop ends early."""
 
     def send(self, kind: str, *values: object, plain: Sequence[Wire] = ()) -> None:
         """Send values, preceded by plain JSON, which is not encoded again.
@@ -64,11 +64,11 @@ class Messages:
         return [number, *encoder.content(container, kind_of(container))]
 
     def has_changes(self) -> bool:
-        """Whether this side has changed a container since the last message."""
+        """Whether this process has changed a container since the last message."""
         return bool(self._known.look()[0])
 
     def receive(self) -> Wire:
-        """Wait for a message, apply its changes, and return its kind and its content, which is still encoded."""
+        """Wait for a message, apply its changes, and return its kind and its content, which is not decoded yet."""
         kind, changes, released, *content, rest = self._channel.receive()
         decoder = self.decoder()
         for number, *wires in changes:
@@ -100,7 +100,7 @@ _ITERATORS: dict[type, tuple[type, ...]] = {
     array.array: (type(iter(array.array("b"))),),
     set: (type(iter(set())),),
 }
-"""Containers, with their iterators, over which a loop ends early if they get shorter; other iterators raise an exception."""
+"""Containers over which a loop ends early if they get shorter, with their iterators; other iterators raise an exception."""
 
 
 def _ends_loop(container: Any, size: int) -> bool:

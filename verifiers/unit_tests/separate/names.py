@@ -1,4 +1,4 @@
-"""The meaning of names in test code, decided from the tests alone, so that no program can influence it."""
+"""The meaning of names in test code, derived from the tests alone, so that no program can influence it."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .report import TEST_FILE
 _MODULES_OF_HELPERS = (
     "math", "collections", "itertools", "functools", "copy", "decimal", "fractions", "datetime", "statistics", "operator",
 )  # fmt: skip
-"""Modules whose functions tests use by bare name, relying on the program's imports."""
+"""Modules whose functions tests use by bare name because they rely on the program's imports."""
 
 
 @functools.cache
 def helper(name: str) -> object | None:
-    """The function or class of the standard library that a bare name in test code refers to, or None."""
+    """The function or class of the standard library that a bare name in test code refers to; None if there is none."""
     for module in map(importlib.import_module, _MODULES_OF_HELPERS):
         if not name.startswith("_") and hasattr(module, name):
             function: object = getattr(module, name)
@@ -30,12 +30,12 @@ def helper(name: str) -> object | None:
 
 
 def module_called(name: str) -> str | None:
-    """The module of the standard library, or the package, that a bare name in test code refers to, or None."""
+    """The module of the standard library, or the package, that a bare name in test code refers to; None if there is none."""
     return name if name in sys.stdlib_module_names else packages.named(name)
 
 
 def free_names(sources: Sequence[str]) -> set[str]:
-    """Names that test code reads as globals, in whatever scope, and never binds as globals."""
+    """Names that test code reads as globals in any scope, but never binds as globals."""
     return set(_free_names(tuple(sources)))
 
 
@@ -53,7 +53,7 @@ def _free_names(sources: tuple[str, ...]) -> frozenset[str]:
 
 
 def standard_names(sources: Sequence[str], names: set[str], imported: AbstractSet[str] = frozenset()) -> set[str]:
-    """The free names that refer to the standard library, whatever the program defines under them.
+    """The free names that refer to the standard library, even if the program defines them.
 
     Args:
         sources: The test code.
@@ -80,13 +80,13 @@ def _tested(tree: ast.Module, names: set[str]) -> set[str]:
 
 
 def _names_with_attributes(*trees: ast.Module) -> set[str]:
-    """Names on which the trees access an attribute."""
+    """Names whose attributes the trees access."""
     nodes = (node for tree in trees for node in ast.walk(tree))
     return {node.value.id for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)}
 
 
 def _innermost_calls(tree: ast.Module) -> set[str]:
-    """Names of functions that are called with no call of another named function among their arguments."""
+    """Names of functions that are called without another named function in their arguments."""
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)]
     return {call.func.id for call in calls if isinstance(call.func, ast.Name) and not _has_inner_call(call)}
 

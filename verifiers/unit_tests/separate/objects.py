@@ -1,7 +1,7 @@
-"""Instances of the classes that a problem's prefix defines; they are sent by value, as the class's name and the attributes.
+"""Instances of classes that a problem's prefix defines; they are sent as the name of the class and the attributes.
 
-Program and tests have each run the prefix, and each side rebuilds an instance with its own copy of the class. So a program that
-redefines `ListNode` deceives only itself: helpers and comparisons of the tests see the tests' class.
+The program's process and the tests' process both run the prefix, and each rebuilds instances with its own copy of the class. So
+a program that redefines `ListNode` deceives only itself: the tests' helpers and comparisons see the tests' class.
 """
 
 from __future__ import annotations
@@ -14,29 +14,29 @@ from . import values
 from .values import Decoder, Encoder, Kind, Wire
 
 OBJECT = "o"
-"""The tag of these instances."""
+"""The tag of such instances."""
 
 
 class PrefixObjects:
-    """Encodes and decodes instances of the prefix's classes on one side."""
+    """Encodes and decodes instances of the prefix's classes in one of the two processes."""
 
     def __init__(self, class_of: Callable[[str], Any]) -> None:
-        """Begin without classes; `class_of` gives this side's class of a name."""
+        """Begin without classes; `class_of` gives this process's class with a name."""
         self.names: frozenset[str] = frozenset()
-        """The names of the classes, which both sides have to know before the first instance."""
+        """The names of the classes; both processes must know them before the first instance is sent."""
         self._class_of = class_of
         self._kind = Kind(OBJECT, _content, self._make, _fill, lambda value: type(value).__name__)
         values.add_objects(self._kind)
 
     def encode(self, encoder: Encoder, value: Any) -> Wire:
-        """Encode an instance; None if its class is not one of the prefix's, or derives from a class of the interpreter."""
+        """Encode an instance; None if its class does not come from the prefix, or derives from a class of the interpreter."""
         cls = type(value)
         if cls.__name__ not in self.names:
             return None
         return encoder.deferred(value, self._kind) if _is_plain(cls) else None
 
     def decode(self, decoder: Decoder, wire: Wire) -> Any:
-        """Decode an instance; ValueError if the wire does not describe one."""
+        """Decode an instance; raises ValueError if the data does not describe one."""
         if wire[0] != OBJECT:
             raise ValueError(f"unknown tag {wire[0]!r}"[:100])
         return decoder.deferred(wire, self._kind)
@@ -68,7 +68,7 @@ def _is_plain(cls: type) -> bool:
 
 
 _IS_HEAP_TYPE = 1 << 9
-"""Py_TPFLAGS_HEAPTYPE: the class is not one of the interpreter's own."""
+"""Py_TPFLAGS_HEAPTYPE: set for classes that are not the interpreter's own."""
 
 
 def _content(value: Any) -> list[object]:
@@ -96,7 +96,7 @@ def _has(value: Any, name: str) -> bool:
 
 
 def _hides(cls: type, name: str) -> bool:
-    """Whether an instance's attribute would hide an attribute that its class needs; slots and defaults of fields are fine."""
+    """Whether an attribute of an instance would hide one that its class needs; slots and defaults of fields don't count."""
     owner = next((base for base in cls.__mro__ if name in vars(base)), None)
     if owner is None or name in vars(owner).get("__annotations__", {}):
         return False

@@ -1,4 +1,4 @@
-"""Packages that the fork server has loaded: their names in test code, and their values."""
+"""Packages that the fork server has loaded: how test code refers to them, and how their values are sent."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _USUAL_NAMES = {
     **{"np": "numpy", "pd": "pandas", "sp": "scipy", "npt": "numpy.testing"},
     **dict.fromkeys(("LA", "la", "linalg"), "numpy.linalg"),
 }
-"""Packages and their modules, by the aliases that test code commonly uses."""
+"""Packages and modules by the aliases that test code commonly gives them."""
 _JUDGES = frozenset({"allclose", "array_equal", "array_equiv"})
-"""NumPy functions with which tests compare; names that begin with `assert_` come from `numpy.testing`."""
+"""NumPy functions that tests compare with; names that begin with `assert_` come from `numpy.testing`."""
 
 _roots: set[str] = set()
 """Top-level names of the loaded packages."""
 _arrays: Any = None
-"""The module `arrays`, if NumPy is loaded."""
+"""The module `arrays` if NumPy is loaded, else None."""
 
 
 def register(packages: Mapping[str, Any]) -> None:
-    """Take note of loaded packages (`sandbox.packages.Packages` as a mapping), and let their values be sent."""
+    """Register loaded packages (`sandbox.packages.Packages` as a mapping), and let their values be sent."""
     # A user who names pandas can import numpy too.
     _roots.update(map(root_of, [*packages["names"], *({"numpy"} & {*packages["modules"]})]))
     if "numpy" in sys.modules:
@@ -42,13 +42,13 @@ def is_package(module: str) -> bool:
 
 
 def named(name: str) -> str | None:
-    """The package that a bare name in test code refers to, or None."""
+    """The package that a bare name in test code refers to; None if there is none."""
     package = _USUAL_NAMES.get(name, name)
     return package if root_of(package) in _roots and package in sys.modules else None
 
 
 def judge(name: str) -> object | None:
-    """The NumPy comparison function that a bare name in test code refers to, or None."""
+    """The NumPy comparison function that a bare name in test code refers to; None if there is none."""
     if "numpy" not in _roots:
         return None
     function: object = getattr(sys.modules["numpy"], name) if name in _JUDGES else None
@@ -61,7 +61,7 @@ def any_loaded() -> bool:
 
 
 def seed(number: int) -> None:
-    """Seed the generator that NumPy's functions share, by a number of at most 32 bits."""
+    """Seed the generator that NumPy's functions share with a number of at most 32 bits."""
     if _arrays is not None:
         _arrays.numpy.random.seed(number)
 
@@ -72,7 +72,7 @@ def is_array(value: object) -> bool:
 
 
 def plain(value: object) -> object:
-    """An array of NumPy as lists, and a scalar as a value of Python; any other value as it is."""
+    """A NumPy array as lists, and a NumPy scalar as a Python value; any other value is returned unchanged."""
     is_numpys = _arrays is not None and isinstance(value, _arrays.ndarray | _arrays.generic)
     return value.tolist() if is_numpys else value  # type: ignore[attr-defined]  # both have it
 

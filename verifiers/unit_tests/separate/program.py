@@ -1,4 +1,4 @@
-"""The process of the program under test: runs the program, and performs what the tests ask.
+"""The process of the program under test: it runs the program and performs the operations that the tests request.
 
 This process never sees the tests, and is not trusted: the other process decodes its messages as plain data and handles, so a
 program that rewrites this code in its own process gains only wrong answers.
@@ -33,22 +33,22 @@ from .values import Decoder, Encoder, NotPlainError, Wire, pairs
 
 _ATOMS = frozenset({type(None), bool, int, float, str})
 REQUESTS, REPLIES, SOURCE = 3, 4, 5
-"""Descriptors of the pipes from and to the tests, and of the program's source."""
+"""Descriptors: the pipe from the tests, the pipe to the tests, and the program's source."""
 _RECURSION = 10_000
 """Minimum recursion limit while nested data is encoded or decoded, whatever the program's own limit."""
 
 
 class Candidate:
-    """Performs what the tests ask of a loaded program."""
+    """Performs the operations that the tests request of a loaded program."""
 
     def __init__(self, channel: Channel) -> None:
         self._namespace: dict[str, Any] = {}
         self._files: Collection[str] = ()
         self._objects: list[object] = []
-        """The objects of which the tests have handles, each at the index that is its handle's number."""
+        """Objects for which the tests have handles; the index is the handle's number."""
         self._numbers: dict[int, int] = {}
         self._stand_ins: dict[int, int] = {}
-        """Numbers of the tests' functions by the ids of their stand-ins."""
+        """Numbers of the tests' functions, by the ids of the objects that stand in for them."""
         self._functions: dict[int, Callable[..., Any]] = {}
         self._thread = threading.get_ident()
         self._describes = False
@@ -57,7 +57,7 @@ class Candidate:
         self._messages = Messages(channel, PROGRAM, objects, self._encode, self._decode)
         self._flush = (sys.stdout.flush, sys.stderr.flush)
         self._limit = 0
-        """The program's recursion limit, in force while its code runs."""
+        """The program's own recursion limit, in force while its code runs."""
 
     def serve(self, program: Program) -> None:
         """Load the program, and answer requests until the tests are done."""
@@ -118,7 +118,7 @@ class Candidate:
         return self._run(OPERATIONS[operation], target, *arguments, **dict(pairs(named)))
 
     def _raise(self, error: BaseException, *, unsendable: bool = False) -> None:
-        """Have the tests raise an exception."""
+        """Make the tests' process raise an exception."""
         is_refusal = issubclass(type(error), NotPlainError)  # `isinstance` would consult the error too
         description = describe(error, self._files) | {"unsendable": unsendable and not is_refusal}
         description["unsupported"] |= is_refusal
@@ -132,12 +132,12 @@ class Candidate:
             self._describes = False
 
     def _identity(self, error: BaseException) -> list[Wire]:
-        """An exception's class; and the number of the exception's handle, if the class may have methods."""
+        """The class of an exception; also the number of its handle, if the class may have methods."""
         described = describe_class(type(error), self._number_of)
         return [described, None if type(described) is str else self._number_of(error)]
 
     def _resolve(self, module: str | None, names: list[str], classes: list[str]) -> None:
-        """Send the values of global names of one of the program's modules."""
+        """Send the values of global names in one of the program's modules."""
         self._messages.done()
         self._messages.objects.names = frozenset(classes)
         try:
@@ -168,7 +168,7 @@ class Candidate:
         return wire or ["h", self._number_of(value), *_type_of(cls)]  # type: ignore[arg-type]  # a class is hashable
 
     def _content(self, encoder: Encoder, error: BaseException) -> Wire:
-        """The arguments and attributes of an exception; inner exceptions lose their attributes, which may hold further ones."""
+        """The arguments and attributes of an exception; exceptions among these lose their attributes, which may hold more."""
         if self._describes:
             args = args_of(error)
             told = args if all(type(arg) in _ATOMS for arg in args) else (message_of(error)[:MAX_TEXT],)
@@ -198,7 +198,7 @@ class Candidate:
         return self._messages.objects.decode(decoder, wire)
 
     def _function(self, number: int, name: str) -> Callable[..., Any]:
-        """A stand-in for a function of the tests."""
+        """Make a stand-in for a function of the tests."""
         if number not in self._functions:
 
             def call(*args: object, **kwargs: object) -> Any:
@@ -248,7 +248,7 @@ def _type_of(cls: Any) -> list[Any]:
 
 
 def _attributes(error: BaseException) -> dict[str, object]:
-    """The attributes of an exception, including those set by Python."""
+    """The attributes of an exception, including those that Python set."""
     held: dict[str, object] = object.__getattribute__(error, "__dict__")
     found = {name: value for name, value in held.items() if not name.startswith("__") or name == "__notes__"}
     chained = {name: BaseException.__dict__[name].__get__(error) for name in CHAINED}
@@ -256,7 +256,7 @@ def _attributes(error: BaseException) -> dict[str, object]:
 
 
 def _defines(cls: type, name: str) -> bool:
-    """Whether a class has its own version of a special method, rather than the version of `object`."""
+    """Whether a class has its own version of a special method instead of the version of `object`."""
     found = next((vars(base)[name] for base in cls.__mro__ if name in vars(base)), None)
     return found is not None and found is not vars(object).get(name)
 
@@ -267,7 +267,7 @@ _get_limit, _set_limit = sys.getrecursionlimit, sys.setrecursionlimit
 
 
 def _agrees_with_a_stranger(value: object) -> object:
-    """Whether an object claims to equal an object that it can't know."""
+    """Whether an object claims to equal an object that it can't know, and so would equal anything."""
     try:
         return value == object()
     except Exception:  # noqa: BLE001 - a class may expect only its own instances
@@ -300,7 +300,7 @@ OPERATIONS: dict[str, Callable[..., Any]] = {
 
 
 def run_sample() -> None:
-    """Do what every program's process does: run a program, and answer calls."""
+    """Do what most processes of a program do: run a program, and answer calls."""
     requests, asking = os.pipe()
     for request in _SAMPLE:
         Channel(requests, asking).send(request)
@@ -315,7 +315,7 @@ _SAMPLE = (
 
 
 def answer() -> NoReturn:
-    """Run the program, and perform what the tests ask until they are done."""
+    """Run the program, and perform the operations that the tests request, until the tests are done."""
     gc.enable()
     try:
         Candidate(Channel(REQUESTS, REPLIES)).serve(Program.read(SOURCE))

@@ -1,4 +1,4 @@
-"""The report of the tests' process: the result of each case, one per line, and the classes of failure."""
+"""The report of the tests' process: one line for the result of each case, and the classes of failure."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ _REFUSED = "__refused__"
 
 
 class JobEndedError(BaseException):
-    """The report is complete, and the process goes on to the next job."""
+    """The report is complete, so the process continues with the next job."""
 
 
 class UnsupportedTestError(BaseException):
-    """A test needs something unsupported; as with pytest's outcomes, no handler of `Exception` prevents the test's end."""
+    """A test needs something unsupported; like pytest's outcomes, this can't be caught as an `Exception`."""
 
 
 class BrokenTestError(Exception):
-    """No program could pass the tests, or fail them."""
+    """The tests are broken: no program could pass them, or none could fail them."""
 
 
 class Skipped(BaseException):
-    """A test is not to be judged."""
+    """A test is skipped, so it is not judged."""
 
 
 class Report:
-    """The findings, written line by line so that what was found before a kill is kept."""
+    """The results, written line by line, so that those found before a kill are kept."""
 
     def __init__(self, descriptor: int, *, ends_process: bool) -> None:
         self._descriptor = descriptor
@@ -51,7 +51,7 @@ class Report:
         os.write(self._descriptor, _line(fields))
 
     def end(self, **fields: object) -> NoReturn:
-        """Write the last line and end the job for good. `broken=True` means that no program influences the failure."""
+        """Write the last line and end the job. `broken=True` means that the failure does not depend on the program."""
         if not self._ended:
             os.write(self._descriptor, _line(fields))
         if self._ends_process:
@@ -65,14 +65,14 @@ def _line(fields: Mapping[str, object]) -> bytes:
 
 
 def _shortened(value: object) -> object:
-    """Shorten the texts in a line; they may come from the program."""
+    """Shorten the texts in a line of the report, since they may come from the program."""
     if isinstance(value, Mapping):
         return {name: _shortened(item) for name, item in value.items()}
     return value[:MAX_TEXT] if isinstance(value, str) else value
 
 
 def as_programs(error: BaseException, description: Mapping[str, Any]) -> BaseException:
-    """Mark an exception as raised by the program, with its description; TypeError or KeyError for an invalid description."""
+    """Mark an exception as raised by the program, with its description; raises TypeError or KeyError if that is invalid."""
     numbers = {name: n if type(n := description.get(name)) is int else None for name in ("line", "errno")}
     texts = {name: str(description[name])[:MAX_TEXT] for name in ("type", "text")}
     file = description.get("file")
@@ -88,12 +88,12 @@ def as_programs(error: BaseException, description: Mapping[str, Any]) -> BaseExc
 
 
 def missing(cls: type[BaseException], text: str) -> BaseException:
-    """An exception for a name that the program fails to define; it counts as raised by the program."""
+    """An exception for a name that the program should define but doesn't; it counts as raised by the program."""
     return as_programs(cls(text), {"type": cls.__name__, "text": text, "bases": []})
 
 
 def is_programs(error: BaseException) -> bool:
-    """Whether the program has raised an exception."""
+    """Whether the program raised an exception."""
     return _THEIRS in error.__dict__
 
 
@@ -104,7 +104,7 @@ def refused(error: BaseException) -> BaseException:
 
 
 def finding(error: BaseException) -> dict[str, Any]:
-    """Describe the exception, of the program or of the test, with which a case failed."""
+    """Describe the exception of the program or the test that made a case fail."""
     theirs = error.__dict__.get(_THEIRS)
     if theirs is not None:
         names = {"type": "type", "text": "message", "file": "file", "line": "line"}
@@ -131,7 +131,7 @@ def _class_of(error: Mapping[str, Any]) -> str:
 
 
 def text_of(error: BaseException) -> str:
-    """The text of an exception; the program can influence the text if the exception contains one of its objects."""
+    """The text of an exception; the program can influence it through its own objects in the exception."""
     try:
         return str(error)[:MAX_TEXT]
     except JobEndedError:

@@ -1,8 +1,8 @@
-"""The process of the tests: serves one job after another, as long as their tests leave no trace in the process.
+"""The process of the tests: it serves one job after another, as long as their tests leave no trace in the process.
 
-Any other job gets a process of its own, since its tests could find state that programs of earlier jobs have influenced, such as
-flags of the decimal context, subclasses, and memory in use. Sharing the process saves about a third of the CPU time of a short
-program.
+A job whose tests may leave a trace gets a process of its own, since its tests could find state that programs of earlier jobs
+have influenced, such as flags of the decimal context, subclasses, and memory in use. Sharing the process saves about a third of
+the CPU time of a short program.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from .test_files import TestFileJudge, pytest_module
 
 _JOB_DESCRIPTORS = 4
 _GROWTH_KIB = 112 << 10
-"""A process that has grown by more than this serves no further job."""
+"""Growth in KiB after which a process serves no further job."""
 _RECURSION = 10_000
 
 
@@ -102,7 +102,7 @@ def run_job(judge: Judge) -> None:
 
 
 def _leave_no_trace(tests: Mapping[str, Any]) -> bool:
-    """Whether a process that has run a job's tests can run other tests as if it had never run these."""
+    """Whether a process that has run a job's tests can run other tests as if it had never run the first."""
     if tests["kind"] == "calls":
         return True  # calls and their values are data
     if tests["kind"] == "functions" or tests["files"] or packages.any_loaded():

@@ -1,7 +1,7 @@
-"""Decides which test code leaves no trace in the process that runs it, so that the process may run the next job's tests too.
+"""Decides which test code leaves no trace in its process, so that the process can run the tests of the next job too.
 
-The compiled code is analysed conservatively before it runs: it is taken to leave a trace, which costs only a fork, if it has a
-name or an instruction that might have an effect on the interpreter.
+The compiled code is analysed conservatively before it runs: any name or instruction that might affect the interpreter counts as
+a trace, which costs only a fork.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PURE_MODULES = (
     *("bisect", "cmath", "collections", "copy", "datetime", "fractions", "functools", "heapq", "itertools", "math"),
     *("operator", "random", "re", "statistics", "string", "typing"),
 )
-"""Modules of the standard library whose functions only compute."""
+"""Modules of the standard library whose functions only compute results."""
 _MODULES = tuple(map(importlib.import_module, PURE_MODULES))
 _TYPES = (
     *(bool, int, float, complex, str, bytes, bytearray, list, tuple, set, frozenset, dict, range, slice),
@@ -72,7 +72,9 @@ _INSTRUCTIONS = frozenset(
     for name in ("STORE_ATTR", "DELETE_ATTR", "LOAD_BUILD_CLASS", "PUSH_EXC_INFO", "GET_AWAITABLE")
     if name in dis.opmap
 )
-"""Attribute assignment; class definitions, which bases remember; handlers, which could suppress the end of the job."""
+"""Instructions that may leave a trace: attribute assignment; class definitions, which bases remember; handlers, which could
+suppress the end of the job.
+"""
 
 
 @functools.lru_cache(64)

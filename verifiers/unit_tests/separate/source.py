@@ -28,12 +28,12 @@ def compile_whole(source: str) -> types.CodeType:
 
 @dataclass(frozen=True, slots=True)
 class Program(source_files.Program):
-    """A program with the prompt's code, as the program's process runs it."""
+    """A program with the prompt's code, in the form in which its process runs it."""
 
     prefix: str = ""
-    """Source that runs before the main file, in its namespace; an end that does not compile is left out."""
+    """Source that runs before the main file, in the same namespace; an end that does not compile is left out."""
     entry_point: str = ""
-    """A name that the prefix only declares, or empty; the prefix's definition of this name is dropped."""
+    """A name that the prefix only declares; its definition in the prefix is dropped. Empty if there is no such name."""
 
     def _prepare(self, module: types.ModuleType) -> None:
         source_files.Program._prepare(self, module)  # `super()` fails in a dataclass with slots

@@ -1,4 +1,4 @@
-"""Test files in the style of pytest and unittest, without fixtures: the parts of both that tests import, and how tests run."""
+"""Test files in the style of pytest and unittest, without fixtures: how tests run, and the parts of both that they use."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from .report import UNSUPPORTED, Skipped, UnsupportedTestError, is_programs, mis
 
 
 class TestFileJudge(Judge):
-    """Runs a test file; it is the only job of its process."""
+    """Runs a test file, as the only job of its process."""
 
     _skipped = _judged = False
-    """Whether a test has been skipped, and whether one has been run."""
+    """Whether a test has been skipped, and whether a test has been run."""
 
     def _prepare_functions(self) -> types.CodeType:
         source = self._tests["test"]
@@ -66,7 +66,7 @@ class TestFileJudge(Judge):
             self._skipped = True
 
     def module(self, name: str) -> bool:
-        """Whether the name of a module that the tests import is the name of a module of the program."""
+        """Whether a module that the tests import is a module of the program."""
         if name in self._modules or not self._is_below(name):
             return name in self._modules
         try:
@@ -81,7 +81,7 @@ class TestFileJudge(Judge):
         return any(f"{name}.".startswith(f"{module}.") for module in self._modules)
 
     def attribute(self, module: str, name: str) -> Any:
-        """The value of a global name of a module of the program; an ImportError or AttributeError counts as the program's."""
+        """The value of a global name in a module of the program; an ImportError or AttributeError counts as the program's."""
         wanted = None if module == self._modules[0] else module
         found = self._resolve([name], wanted)
         if name not in found:
@@ -89,7 +89,7 @@ class TestFileJudge(Judge):
         return found[name]
 
     def starred(self, module: str) -> list[str]:
-        """The names that `import *` takes: the names that the tests use and the program defines."""
+        """The names that `import *` imports: those that the tests use and the program defines."""
         source = self._tests["test"]
         wanted = {name for name in names.free_names([source]) if not name.startswith("_")} - vars(builtins).keys()
         wanted -= {"isclose", "isfinite", "isinf", "isnan"}  # tests judge by these functions
@@ -97,7 +97,7 @@ class TestFileJudge(Judge):
 
 
 class _ProgramModules:
-    """Finds the program's modules for the import statements of the tests."""
+    """An import finder that lets the tests import the program's modules."""
 
     def __init__(self, judge: TestFileJudge) -> None:
         self._judge = judge
@@ -108,11 +108,11 @@ class _ProgramModules:
         return ModuleSpec(name, self, is_package=True) if is_programs else None  # type: ignore[arg-type]  # it is a loader
 
     def create_module(self, spec: ModuleSpec) -> types.ModuleType:
-        """Make a module whose names are the program's."""
+        """Make a module with the names of the program's module."""
         return _ProgramModule(spec.name, self._judge)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Do nothing: the program has run."""
+        """Do nothing, since the program has already run."""
 
 
 _OF_IMPORTS = frozenset(
@@ -157,7 +157,7 @@ def _collect(namespace: dict[str, Any]) -> Iterator[tuple[str, Callable[[], obje
 
 
 def _of_unittest(cls: Any) -> Iterator[tuple[str, Callable[[], object]]]:
-    """The methods of a `TestCase`, each with its set-up."""
+    """The test methods of a `TestCase`, each with its set-up."""
     unittest = importlib.import_module("unittest")
     set_up = functools.cache(cls.setUpClass)
 
@@ -173,7 +173,7 @@ def _of_unittest(cls: Any) -> Iterator[tuple[str, Callable[[], object]]]:
 
 
 def _methods_of(cls: type) -> list[str]:
-    """The tests of a class in the order of their definition, the tests of its bases first."""
+    """The tests of a class in order of definition, those of its bases first."""
     return list(dict.fromkeys(n for base in reversed(cls.__mro__) for n in vars(base) if n.startswith("test")))
 
 
@@ -195,7 +195,7 @@ def _one_argument(instance: Any, method: str) -> list[object]:
 
 
 def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Callable[[], object]]:
-    """The name of a test, and a function that runs it; UnsupportedTestError if it needs something that only pytest has."""
+    """The name of a test, and a function that runs it; raises UnsupportedTestError if it needs something only pytest has."""
     if not runs_whole(function):
         raise UnsupportedTestError(f"{name} is a generator or a coroutine")
     code = function.__code__
@@ -210,12 +210,12 @@ def _test(name: str, function: Any, run: Callable[[], object]) -> tuple[str, Cal
 
 
 def _test_cases() -> Any:
-    """`unittest.TestCase`, if the tests use it: few do, and each process would spend time on loading the module."""
+    """`unittest.TestCase` if the tests use it, since few tests do and loading it takes time in each process."""
     return getattr(sys.modules.get("unittest"), "TestCase", ())
 
 
 class _Raises:
-    """The context manager of `pytest.raises`, which is also the value after `as`."""
+    """The context manager of `pytest.raises`; it is also the value bound by `as`."""
 
     def __init__(self, expected: Any, match: str | None) -> None:
         self.type = expected
@@ -271,7 +271,7 @@ class _Pytest(types.ModuleType):
 
 
 def pytest_module() -> types.ModuleType:
-    """The part of pytest that tests can use."""
+    """A module with the part of pytest that tests can use."""
     module = _Pytest("pytest")
     module.__dict__.update(raises=_raises, approx=approx, skip=_skip, fail=_fail)
     return module

@@ -1,4 +1,4 @@
-"""Plain data as tagged JSON: the values that the processes of program and tests can send each other by value.
+"""Plain data as tagged JSON: the values that the program's and the tests' processes can send each other by value.
 
 Numbers, strings and None are sent unchanged; everything else is a list that begins with a tag. Decoding yields exact
 builtins and standard classes such as `Decimal`, whatever the sender's object claimed to be. An instance of a class that derives
@@ -29,8 +29,9 @@ Wire = Any
 _ATOMS = frozenset({type(None), bool, float, str})
 _BIG = 1 << 1024
 _MAX_DEPTH = 1000
-"""Maximum depth of nesting. The limit of Python's own JSON differs between Python's versions (the lowest is 1500, in 3.12), and
-verdicts must not differ."""
+"""Maximum depth of nesting. Python's own JSON has limits that differ between versions (the lowest is 1500, in 3.12), but
+verdicts must not differ.
+"""
 TYPES: dict[str, type] = {
     cls.__name__: cls
     for cls in (
@@ -39,7 +40,7 @@ TYPES: dict[str, type] = {
         *(collections.Counter, collections.OrderedDict, collections.defaultdict, collections.deque),
     )
 }
-"""Classes that are sent by name. `object` is not one of them, since anything that a test catches is an instance of it."""
+"""Classes that are sent by name. `object` is not among them, since everything that a test catches is an instance of it."""
 _TYPE_NAMES = {cls: name for name, cls in TYPES.items()}
 
 
@@ -48,7 +49,7 @@ _BY_TEXT = (
     | dict.fromkeys(("PosixPath", "PurePosixPath", "PureWindowsPath"), "pathlib")
     | {f"IPv{version}{suffix}": "ipaddress" for version in (4, 6) for suffix in ("Address", "Network", "Interface")}
 )
-"""Classes of modules that few programs import, each with its module; an equal instance can be made from an instance's text."""
+"""Classes in modules that few programs import, by the module's name; an equal instance can be made from an instance's text."""
 
 
 class NotPlainError(Exception):
@@ -57,15 +58,15 @@ class NotPlainError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A class of mutable containers."""
+    """A class of mutable containers, and how its instances are taken apart and rebuilt."""
 
     tag: str
     content: Callable[[Any], Content]
-    """The content of an instance: a list, whose items are compared by identity to find changes, or another sequence."""
+    """Returns the content of an instance: a list, whose items are compared by identity to find changes, or another sequence."""
     make: Callable[[Wire], Any]
-    """Makes an empty instance from the wire's head, which is the item before the content."""
+    """Makes an empty instance from the head of its encoding, which is the item before the content."""
     fill: Callable[[Any, list[Any]], object]
-    """Replaces the content of an instance by the given content."""
+    """Replaces the content of an instance."""
     head: Callable[[Any], Wire] = lambda value: None
 
 
@@ -73,14 +74,14 @@ class Encoder:
     """Encodes the values of one message."""
 
     def __init__(self, known: Known, opaque: Callable[[Encoder, object], Wire]) -> None:
-        """Begin a message; `opaque` encodes a value that is not plain data, or raises NotPlainError."""
+        """Begin a message; `opaque` encodes values that are not plain data, or raises NotPlainError."""
         self._known = known
         self._opaque = opaque
         self._depth = 0
         self._deferred: list[tuple[int, Any, Kind]] = []
 
     def encode(self, value: Any) -> Wire:
-        """Encode one value; NotPlainError if it can't be sent, RecursionError if it is nested too deeply."""
+        """Encode one value; raises NotPlainError if it can't be sent, RecursionError if it is nested too deeply."""
         cls = type(value)
         if cls in _ATOMS:
             return value
@@ -99,7 +100,7 @@ class Encoder:
         return self._opaque(self, value)
 
     def container(self, value: object, kind: Kind) -> Wire:
-        """Encode a container: its number if the other side has it, otherwise its content too."""
+        """Encode a container: its number if the other process has it, otherwise also its content."""
         number = self._known.number_of(value)
         if number is not None:
             return ["r", number]
@@ -121,12 +122,12 @@ class Encoder:
         return [[number, *self.content(value, kind)] for number, value, kind in self._deferred]
 
     def content(self, value: object, kind: Kind) -> list[Wire]:
-        """Encode what a container holds."""
+        """Encode the content of a container."""
         content = kind.content(value)
         return self.items(content) if type(content) is list else list(content)
 
     def items(self, values: Iterable[object]) -> list[Wire]:
-        """Encode each value."""
+        """Encode several values."""
         if self._depth == _MAX_DEPTH:
             raise RecursionError(f"data nested more than {_MAX_DEPTH} levels deep can't be sent")
         self._depth += 1
@@ -140,12 +141,12 @@ class Decoder:
     """Decodes the values of one message."""
 
     def __init__(self, known: Known, special: Callable[[Decoder, Wire], Any]) -> None:
-        """Begin a message; `special` decodes what the other side's `opaque` has encoded."""
+        """Begin a message; `special` decodes what the other process's `opaque` has encoded."""
         self._known = known
         self._special = special
 
     def decode(self, wire: Wire) -> Any:
-        """Decode one value; an invalid wire raises some exception, which the caller has to catch."""
+        """Decode one value; invalid data raises an unspecified exception, which the caller must catch."""
         if type(wire) is not list:
             return wire
         tag = wire[0]
@@ -158,23 +159,23 @@ class Decoder:
         return self._special(self, wire) if build is None else build(*self.items(wire[1:]))
 
     def container(self, wire: Wire, kind: Kind) -> Any:
-        """Decode a container that is new."""
+        """Decode a new container with its content."""
         value = self.deferred(wire, kind)  # before its content, which may hold the container itself
         self.fill(value, kind, wire[3:])
         return value
 
     def deferred(self, wire: Wire, kind: Kind) -> Any:
-        """Decode a container whose content follows."""
+        """Decode a container whose content comes later in the message."""
         value = kind.make(wire[2])
         self._known.receive(wire[1], value)
         return value
 
     def fill(self, value: Any, kind: Kind, content: list[Wire]) -> None:
-        """Give a container its content."""
+        """Fill a container with its content."""
         kind.fill(value, self.items(content))
 
     def items(self, wires: Iterable[Wire]) -> list[Any]:
-        """Decode each value."""
+        """Decode several values."""
         return [self.decode(wire) for wire in wires]
 
 
@@ -184,16 +185,16 @@ def content_of(container: Any) -> Content:
 
 
 def kind_of(container: object) -> Kind:
-    """The kind of a mutable container; if its class is in no table, the kind that `add_objects` has set."""
+    """The kind of a mutable container: that of its class, or else the kind that `add_objects` has set."""
     return KINDS.get(type(container)) or _OBJECTS[0]
 
 
 _OBJECTS: list[Kind] = []
-"""The kind of instances of classes that the problem's prefix defines."""
+"""The kind of instances of classes that a problem's prefix defines; empty or a single item."""
 
 
 def add_objects(kind: Kind) -> None:
-    """Set the kind of every container whose class is in no table."""
+    """Set the kind of every container whose class has no kind of its own."""
     _OBJECTS[:] = [kind]
 
 
@@ -203,7 +204,7 @@ def flatten(pairs: Iterable[tuple[object, object]]) -> list[object]:
 
 
 def pairs(content: Sequence[Any]) -> Iterable[tuple[Any, Any]]:
-    """The keys and values in a list from `flatten`, in pairs; ValueError if its length is odd."""
+    """The pairs of keys and values in a list from `flatten`; raises ValueError if the length is odd."""
     return zip(content[::2], content[1::2], strict=True)
 
 
@@ -271,14 +272,14 @@ def add_kind(cls: type, kind: Kind) -> None:
 def add_value(
     cls: type, tag: str, parts: Callable[[Any], Iterable[object]], build: Callable[..., object] | None = None
 ) -> None:
-    """Let instances of a further class be sent as values: as the parts from which they are built again."""
+    """Let instances of a further class be sent as values, as the parts from which they are rebuilt."""
     _ENCODERS[cls] = tag, parts
     if build is not None:
         _DECODERS[tag] = build
 
 
 def _time_parts(value: datetime.datetime | datetime.time) -> tuple[object, ...]:
-    """The text of a time without its zone, the zone, and the fold; a zone of the program's own is replaced by its offset."""
+    """The text of a time without its zone, the zone, and the fold; a zone defined by the program becomes its offset."""
     zone, offset = value.tzinfo, value.utcoffset()
     if offset is not None and type(zone).__name__ not in ("timezone", "ZoneInfo"):
         zone = datetime.timezone(offset)
@@ -286,7 +287,7 @@ def _time_parts(value: datetime.datetime | datetime.time) -> tuple[object, ...]:
 
 
 def _from_text(name: str, text: str) -> object:
-    """Make a value of a class that `_BY_TEXT` names; KeyError for any other."""
+    """Make a value of a class in `_BY_TEXT` from its text; raises KeyError for other classes."""
     return getattr(importlib.import_module(_BY_TEXT[name]), name)(text)
 
 
@@ -321,7 +322,7 @@ _VALUES: tuple[tuple[type, str, Callable[[Any], Iterable[object]], Callable[...,
     (type({}.values()), "dv", list, lambda *items: dict(enumerate(items)).values()),
     (type({}.items()), "di", flatten, lambda *content: dict(pairs(content)).items()),
 )
-"""Classes of values, each with its tag, a function that takes an instance apart, and a function that builds one."""
+"""Classes of values: for each, its tag, a function that takes an instance apart, and a function that builds one."""
 _ENCODERS: dict[type, tuple[str, Callable[[Any], Iterable[object]]]] = {}
 _DECODERS: dict[str, Callable[..., object]] = {"type": TYPES.__getitem__, "v": _from_text}
 for _value in _VALUES:
@@ -329,7 +330,7 @@ for _value in _VALUES:
 
 
 def to_wire(value: object, opaque: Callable[[Encoder, object], Wire] | None = None) -> Wire:
-    """Encode one value by itself; `opaque` encodes what is not plain data.
+    """Encode one value by itself; `opaque` encodes values that are not plain data.
 
     Raises:
         NotPlainError: If the value can't be sent.
@@ -343,5 +344,5 @@ def from_wire(wire: Wire) -> Any:
 
 
 def refuse(_: object, value: object) -> Wire:
-    """Raise a NotPlainError for a value that can't be sent."""
+    """Raise a NotPlainError, for values that can't be sent."""
     raise NotPlainError(f"a value of type {type(value).__name__!r} is not plain data")

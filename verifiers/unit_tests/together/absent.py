@@ -1,4 +1,4 @@
-"""The file that replaces the program while its tests are inspected: any name can be imported from it.
+"""A file that replaces the program while its tests are inspected: any name can be imported from it.
 
 Any other use of the file ends the inspection and is reported; the inspection then decides nothing about the tests.
 """
@@ -14,7 +14,7 @@ _NEED = "call iter next len bool contains getitem eq ne lt le gt ge int float in
 
 
 class ProgramNeededError(BaseException):
-    """A test file needs the program when it is imported."""
+    """A test file needs the program as soon as it is imported."""
 
 
 def _need(*_: object, **__: object) -> NoReturn:

@@ -15,10 +15,10 @@ pluggy._callers pluggy._hooks pluggy._manager pluggy._result
 """
 """The modules whose functions are compared."""
 _HOOK = "hook"
-"""Ending of the names in `sys` that pytest itself changes and later restores."""
+"""Ending of the names in `sys` that pytest itself changes and restores."""
 _Content = tuple[object, object, object, object]
 _Entry = tuple[Mapping[str, object], str, str, object, _Content | None]
-"""A namespace, its title, a name in it, the value, and if that is a function, the parts that decide what it does."""
+"""A namespace, its title, a name in it, the value and, if the value is a function, the parts that determine its behaviour."""
 _get_type = type  # a program may replace it
 
 

@@ -1,4 +1,4 @@
-"""Inspects a test file before any program exists: whether it is broken, and which tests are skipped or expected to fail."""
+"""Inspects a test file without the program: whether it is broken, and which tests are skipped or expected to fail."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 LEFT_OUT, FAILS, RAISES = "left out", "fails", "raises"
-"""Expected outcomes of a test: it does not run, fails in any way, or raises an exception that a mark names."""
+"""Expected outcomes of a test: it does not run, it fails in any way, or it raises an exception that a mark names."""
 
 
 class Inspector:
-    """A plugin of pytest that reports what is wrong with a test file, and which outcomes the file expects of its tests."""
+    """A pytest plugin that reports faults of a test file, and the outcomes that the file expects of its tests."""
 
     def __init__(self, report: Callable[[Mapping[str, object]], None], modules: list[str]) -> None:
         """Make an inspector; `modules` are the modules of the program and of the problem's files."""
@@ -57,7 +57,7 @@ def _has(item: Any, attribute: str) -> bool:
 
 
 def _problems(item: Any) -> Iterator[str]:
-    """The reasons why no program can pass a test."""
+    """The reasons why no program can pass a test, if there are any."""
     known = {"request", *item._fixtureinfo.name2fixturedefs}
     yield from (f"fixture {name!r} not found" for name in item._fixtureinfo.names_closure if name not in known)
     if inspect.iscoroutinefunction(item.obj) and type(item) is importlib.import_module("pytest").Function:

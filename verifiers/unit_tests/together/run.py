@@ -1,4 +1,4 @@
-"""The role of a process in which pytest runs a test file with the program, and reports on a channel opened beforehand."""
+"""The role in which pytest runs a test file with the program, and reports on a channel that was opened beforehand."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ xml.etree.ElementTree zipfile
 """
 """Modules that tests commonly import, besides pytest's own plugins."""
 _RECURSION = 200
-"""Number of stack frames of pytest below a test."""
+"""Number of stack frames that pytest uses below a test."""
 _OPTIONS = ("--assert=plain", "-p", "no:terminal", "-p", "no:cacheprovider", "-c", os.devnull)
 """Options of pytest; there is no terminal report, since it would hold paths of the machine and times."""
 _EXCEPTION = 2000
@@ -52,11 +52,11 @@ class TestMore(unittest.TestCase):
 _write, _exit, _dumps, _open = os.write, os._exit, json.dumps, io.open
 _before: list[Any] = []
 _configs: list[Any] = []
-"""A configuration of pytest with its plugins registered; every session needs one, and making it takes a third of its time."""
+"""A configuration of pytest with its plugins registered; every session needs one, and making one takes a third of its time."""
 
 
 def prepare(packages: Mapping[str, Any]) -> None:
-    """Load the parts of pytest that each file needs, and take note of pytest's functions."""
+    """Load the parts of pytest that each file needs, and record pytest's functions."""
     command = importlib.import_module("verifiers.sandbox.programs.command")
     command.prepare(packages)
     config = importlib.import_module("_pytest.config")
@@ -86,7 +86,7 @@ def _warm_up() -> None:
 
 
 def _show_fixtures_alone(plugin: Any) -> None:
-    """Let `dir` of a plugin name only fixtures: looking through all other names would take pytest a third of a session."""
+    """Let `dir` of a plugin list only fixtures: searching all other names would take pytest a third of a session."""
     fixture = sys.modules["_pytest.fixtures"].FixtureFunctionDefinition
     names = [name for name, value in vars(plugin).items() if isinstance(value, fixture)]
     plugin.__dir__ = lambda: names
@@ -121,7 +121,7 @@ def _test(asked: Mapping[str, Any]) -> None:
 
 
 def _use_prepared_config() -> None:
-    """Let the next session use the server's configuration, with the session's own arguments."""
+    """Let the next session use the server's configuration, but with the session's own arguments."""
     module: Any = sys.modules["_pytest.config"]
     own = module.get_config
 
@@ -145,7 +145,7 @@ def _report(line: Mapping[str, object]) -> None:
 
 
 def _make_report(self: object, call: Any) -> Generator[None, Any, Any]:
-    """Note whether `pytest.xfail`, which the program may have called, has ended a test."""
+    """Record whether `pytest.xfail` ended a test, since the program may have called it."""
     report = yield
     report.called_off = call.excinfo is not None and isinstance(
         call.excinfo.value, sys.modules["pytest"].xfail.Exception
@@ -154,7 +154,7 @@ def _make_report(self: object, call: Any) -> Generator[None, Any, Any]:
 
 
 class _Reporter:
-    """A plugin of pytest that reports each phase of each test as it ends."""
+    """A pytest plugin that reports each phase of each test as it ends."""
 
     pytest_runtest_makereport: Any
 
@@ -173,7 +173,7 @@ class _Reporter:
 
 
 def _text(report: Any) -> str:
-    """The exception of a failure, without the traceback, which contains paths of the machine."""
+    """The text of a failure's exception, without the traceback, which contains paths of the machine."""
     crash = getattr(report.longrepr, "reprcrash", None)
     if crash:
         return str(crash.message)[-_EXCEPTION:]
