@@ -148,7 +148,7 @@ court-fields: .cache/court/.installed
 
 # The estimators of this package, of TRL and of verl: the tables of docs/court.md, two at a time.
 court-estimators: .cache/adapters/training/.installed
-	.cache/adapters/training/bin/python benchmarks/court/run.py of_ours of_trl of_verl published
+	.cache/adapters/training/bin/python benchmarks/court/run.py of_ours of_trl of_verl of_openrlhf published
 
 clean:
 	rm -rf .venv .cache runs

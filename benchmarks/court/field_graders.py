@@ -21,28 +21,12 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 from typing import Any
 
+from loaded import module_of
+
 Reference = Mapping[str, Any]
-
-
-def module_of(name: str) -> ModuleType:
-    """A module whose packages above it are not run, which would bring torch, ray or a server."""
-    parts = name.split(".")
-    for count in range(1, len(parts)):
-        package = ".".join(parts[:count])
-        if package not in sys.modules:
-            found = importlib.util.find_spec(package)
-            if found is None:
-                raise ModuleNotFoundError(
-                    f"{parts[0]} is not installed; make court installs what benchmarks/court needs"
-                )
-            module = ModuleType(package)
-            module.__path__ = list(found.submodule_search_locations or ())
-            module.__spec__ = found
-            sys.modules[package] = module
-    return importlib.import_module(name)
 
 
 def answer_of(completion: str) -> str:

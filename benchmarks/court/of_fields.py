@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import importlib.metadata
 import sys
 import time
@@ -18,11 +19,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from field_graders import FIELD_GRADERS, FieldGrader
+from loaded import Loaded
 from of_verifiers import PAGE, share, table, written
 from second_reading import confirmed
 
 from verifiers.audit import Case, Label, ReportRow, draw_cases
 from verifiers.audit.checks import ask_all
+from verifiers.audit.questions import BOXED
 from verifiers.audit.runner import Answer, Runner
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # the second evaluation of these fields is part of the tests
@@ -93,27 +96,34 @@ def rates(columns: Columns, pairs: Pairs) -> list[str]:
     return [*cells, str(without), f"{1000 * sorted(answer.seconds for _, answer in judged)[len(judged) // 2]:.1f}"]
 
 
-def asked(grader: FieldGrader, field: str, count: int, seed: int) -> list[Case]:
-    """The first cases of the kinds that a grader takes."""
-    options = () if grader.answer_format is None else (grader.answer_format,)
-    cases = draw_cases(int(_share(grader) * count), seed, *options, field=field)
-    return [case for case in cases if grader.kinds is None or case.kind in grader.kinds][:count]
+def asked(grader: FieldGrader, field: str, count: int, seed: int) -> Sequence[Case]:
+    """The first cases of the kinds that a grader takes, which are at least three of five."""
+    if grader.kinds is None:
+        return drawn(field, count, seed, grader.answer_format or BOXED)
+    return [case for case in drawn(field, int(1.8 * count), seed, BOXED) if case.kind in grader.kinds][:count]
 
 
-def _share(grader: FieldGrader) -> float:
-    """How many times as many cases are drawn as a grader is asked about, of three kinds in five."""
-    return 1 if grader.kinds is None else 1.8
+@functools.cache
+def drawn(field: str, count: int, seed: int, answer_format: str) -> Sequence[Case]:
+    return draw_cases(count, seed, answer_format, field)
 
 
 def check_labels(field: str, count: int, seed: int) -> None:
-    """Confirm the labels of all that may be asked; those of choices depend on no answer format."""
-    for case in draw_cases(count, seed, field=field):
+    """Confirm the labels of all that is asked; those of choices depend on no answer format."""
+    cases = (case for grader in FIELD_GRADERS[field] for case in asked(grader, field, count, seed))
+    seen = set()
+    for case in cases if field != "choice" else drawn(field, count, seed, BOXED):
+        if case.problem.id in seen:
+            continue
+        seen.add(case.problem.id)
         if not (confirmed(case) if field == "choice" else is_right(case) == (case.label is Label.CORRECT)):
             sys.exit(f"a label is not confirmed: that of {case}")
 
 
-def verdicts(grader: FieldGrader, cases: Sequence[Case]) -> Pairs:
-    with Runner(grader.verifier, {}, memory_mib=4096) as runner:
+def verdicts(grader: FieldGrader, field: str, cases: Sequence[Case]) -> Pairs:
+    named = isinstance(grader.verifier, str)
+    arguments = {} if named else {"grader": f"field_graders:{grader.verifier.__name__}", "field": field}
+    with Runner(grader.verifier if named else Loaded, arguments, memory_mib=4096) as runner:
         runner.convention()  # starts the process
         return list(zip(cases, ask_all(runner, cases, DEADLINE_S, lambda done, total: None), strict=True))
 
@@ -140,12 +150,11 @@ def main() -> None:
     arguments = parser.parse_args()
     for field in [arguments.field] if arguments.field else FIELD_GRADERS:
         lines, packages = [], []
-        drawn = {grader: asked(grader, field, arguments.drawn, arguments.seed) for grader in FIELD_GRADERS[field]}
-        check_labels(field, int(max(map(_share, FIELD_GRADERS[field])) * arguments.drawn), arguments.seed)
-        for grader, cases in drawn.items():
+        check_labels(field, arguments.drawn, arguments.seed)
+        for grader in FIELD_GRADERS[field]:
             if arguments.only not in grader.package:
                 continue
-            pairs = verdicts(grader, cases)
+            pairs = verdicts(grader, field, asked(grader, field, arguments.drawn, arguments.seed))
             packages += [grader.package] if grader.package != "rlvr-envs" else []
             lines.append([f"{grader.package} {grader.name}", *rates(COLUMNS[field], pairs)])
             print(" | ".join(lines[-1]), flush=True)

@@ -26,7 +26,7 @@ from pathlib import Path
 from agents.experiments.court import Judgement, judge
 
 PAGE = Path(__file__).parents[2] / "docs" / "court.md"
-MODULES = ("of_ours", "of_trl", "of_verl", "published")
+MODULES = ("of_ours", "of_trl", "of_verl", "of_openrlhf", "published")
 PROCESSES = 2
 COLUMNS = ("one length", "unequal lengths", "several turns", "two problems", "exact values", "another engine")
 
@@ -51,7 +51,7 @@ def row(judgement: Judgement) -> str:
 
 def versions(module: str) -> str:
     """The libraries of a run, with their versions, and the day."""
-    names = {"of_trl": ["trl", "transformers"], "of_verl": ["verl"]}.get(module, [])
+    names = {"of_trl": ["trl", "transformers"], "of_verl": ["verl"], "of_openrlhf": ["openrlhf"]}.get(module, [])
     found = [f"{name} {importlib.metadata.version(name)}" for name in [*names, "torch", "numpy"]]
     return f"{', '.join(found)}; {datetime.date.today().isoformat()}"
 
