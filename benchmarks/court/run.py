@@ -64,10 +64,13 @@ def main() -> None:
     )
     parser.add_argument("--only", default="", help="try estimators whose names contain this, and print what is found")
     arguments = parser.parse_args()
+    estimators = {module: importlib.import_module(module).ESTIMATORS for module in arguments.modules}
     with ProcessPoolExecutor(PROCESSES, multiprocessing.get_context("spawn")) as pool:
-        names = {module: pool.submit(estimators, module, arguments.only) for module in arguments.modules}
         tried = {
-            module: [pool.submit(try_one, module, index) for index in found.result()] for module, found in names.items()
+            module: [
+                pool.submit(try_one, module, index) for index, one in enumerate(listed) if arguments.only in one.name
+            ]
+            for module, listed in estimators.items()
         }
         total = 0.0
         for module, futures in tried.items():
@@ -80,11 +83,6 @@ def main() -> None:
             if not arguments.only:
                 write(module, lines)
     print(f"{total:.0f} seconds of processor time")
-
-
-def estimators(module: str, only: str) -> list[int]:
-    """The places of the estimators of a module whose names contain a text."""
-    return [index for index, one in enumerate(importlib.import_module(module).ESTIMATORS) if only in one.name]
 
 
 def try_one(module: str, index: int) -> tuple[str, str, float]:
