@@ -5,12 +5,14 @@
     python benchmarks/court/run.py of_trl --only RLOOTrainer
 
 writes the table between `<!-- court of_ours -->` and `<!-- end court -->`, and those of the others; with `--only` it prints
-what is found of estimators whose names contain a text. Two processes try one estimator each at a time.
+what is found of estimators whose names contain a text, and a program that shows each fault on its smallest case. Two processes
+try one estimator each at a time.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import datetime
 import importlib
 import importlib.metadata
@@ -95,7 +97,15 @@ def try_one(module: str, index: int) -> tuple[str, str, float]:
     judgement = judge(estimator)
     seconds = time.process_time() - began
     found = [f"{estimator.name} ({seconds:.1f} CPU seconds)", *(f"  {one.sentence}" for one in judgement.findings)]
-    return row(judgement), "\n".join(found), seconds
+    return row(judgement), "\n".join([*found, *program(judgement, module, index)]), seconds
+
+
+def program(judgement: Judgement, module: str, index: int) -> list[str]:
+    """The lines of a program that shows every fault on its smallest case, in the folder of this file."""
+    named = dataclasses.replace(judgement.estimator, address=module)
+    lines = [line for line in dataclasses.replace(judgement, estimator=named).code().splitlines() if "compare(" in line]
+    imports = ["from agents.experiments.court import case, compare", f"from {module} import ESTIMATORS", ""]
+    return [*imports, f"tried = ESTIMATORS[{index}]", *lines] if lines else []
 
 
 def write(module: str, lines: Sequence[str]) -> None:
