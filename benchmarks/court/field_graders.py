@@ -89,7 +89,7 @@ def evalplus(completion: str, reference: Reference) -> bool:
 def verl_prime_code(completion: str, reference: Reference) -> bool:
     score = module_of("verl.utils.reward_score.prime_code").compute_score
     try:
-        return bool(score(completion, _inputs_and_outputs(reference, json.loads))[0])
+        return bool(score(completion, inputs_and_outputs(reference))[0])
     except UnboundLocalError:  # in 0.9.1 what a refused program is returned with exists with continuous=True only
         return False
 
@@ -98,23 +98,20 @@ def livecodebench(completion: str, reference: Reference) -> bool:
     module = module_of("livecodebench.evaluation.compute_code_generation_metrics")
     reader, styles = (module_of(f"livecodebench.{name}") for name in ("utils.extraction_utils", "lm_styles"))
     program = reader.extract_code(completion, styles.LMStyle.OpenAIChat)
-    sample = {"input_output": json.dumps(_inputs_and_outputs(reference, str))}
+    sample = {"input_output": json.dumps(inputs_and_outputs(reference))}
     with contextlib.redirect_stdout(io.StringIO()):
         (results,), _ = module.evaluate_generations_by_problem(([program], sample, False, 6))
     return all(result is True or result > 0 for result in results)
 
 
-def _inputs_and_outputs(reference: Reference, written: Callable[[str], Any]) -> dict[str, Any]:
-    """Tests in the form of APPS; `written` makes a value of a call from its JSON."""
+def inputs_and_outputs(reference: Reference) -> dict[str, Any]:
+    """Tests in the form of APPS: what a program reads and prints, or arguments, one a line, and values as JSON."""
     if "stdin" in reference.get("cases", [{}])[0]:
         cases = reference["cases"]
         return {"inputs": [case["stdin"] for case in cases], "outputs": [case["expected"] for case in cases]}
     name, arguments, values = calls_of(reference)
-    if written is str:
-        inputs: list[Any] = ["\n".join(json.dumps(each) for each in one) for one in arguments]
-    else:
-        inputs = arguments
-    return {"fn_name": name, "inputs": inputs, "outputs": [written(json.dumps(value)) for value in values]}
+    inputs = ["\n".join(json.dumps(argument) for argument in one) for one in arguments]
+    return {"fn_name": name, "inputs": inputs, "outputs": [json.dumps(value) for value in values]}
 
 
 # SQL

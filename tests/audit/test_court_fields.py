@@ -56,7 +56,7 @@ def test_tests_of_every_kind_become_calls(graders: ModuleType) -> None:
     kinds = set()
     for case in draw_cases(40, 22, field="programs"):
         kinds.add(case.kind)
-        given = graders._inputs_and_outputs(case.problem.reference, str)
+        given = graders.inputs_and_outputs(case.problem.reference)
         if "fn_name" in given:
             name, calls = calls_of(case.problem.reference)
             assert given["fn_name"] == name
