@@ -128,7 +128,7 @@ def tabular_classes(name: str) -> tuple[type[TabularAgent], type[TabularConfig]]
 def agent_classes(name: str) -> tuple[type[Agent], type[AgentConfig]]:
     """Return the class of an agent and its config class.
 
-    The config of a custom agent is `ClassConfig` from the same module, or else `AgentConfig`.
+    The config of a custom agent is `ClassConfig` from the same module, or else the config of the class that it extends.
 
     Args:
         name: One of `AGENTS`; an entry point of the group `"rlvr_envs.agents"`; or module:Class, where the module may also
@@ -158,14 +158,15 @@ def check_agent_name(name: str) -> str:
     points = {point.name: f"{point.module}:{point.attr}" for point in entry_points(group=ENTRY_POINT_GROUP)}
     path = points.get(name, name)
     if ":" not in path and not is_attribute_path(path):
-        raise unknown_name("agent", name, [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS, *points])
+        error = unknown_name("agent", name, [*AGENTS, *VALUE_AGENTS, *TABULAR_AGENTS, *points])
+        raise type(error)(f"{error} An agent of your own is named by its module and class, as in module:Class")
     return path
 
 
 def config_class(cls: type[Agent]) -> type[AgentConfig]:
-    """The config class of a custom agent."""
-    default: type[AgentConfig] = importlib.import_module("agents.settings.agent").AgentConfig
-    own: type[AgentConfig] = getattr(sys.modules[cls.__module__], f"{cls.__name__}Config", default)
+    """The config class of a custom agent: its own, or else that of the nearest base class which has one."""
+    configs = (getattr(sys.modules[base.__module__], f"{base.__name__}Config", None) for base in cls.__mro__)
+    own: type[AgentConfig] = next(config for config in configs if config is not None)
     return own
 
 
@@ -184,5 +185,11 @@ def require_agent(cls: object, name: str) -> type[Agent]:
     if not isinstance(getattr(cls, "name", None), str):
         raise InvalidArgumentError(
             f"{name!r} has no name, which its runs and checkpoints need: define name = '...' in the class"
+        )
+    built_in = (AGENTS | VALUE_AGENTS).get(cls.name)
+    if built_in is not None and (cls.__module__, cls.__name__) != (f"agents.{built_in.module}", built_in.class_name):
+        raise InvalidArgumentError(
+            f"{name!r} has the name {cls.name!r} of a built-in agent, so its runs could not be told from those of the other: "
+            "define another name = '...' in the class"
         )
     return cls

@@ -1,8 +1,8 @@
 """What has run on CPUs alone so far, checked on a GPU in ten minutes: each check by itself, with what it found.
 
-The first checks compare the GPU with the CPU in float32, and the sampler with the learner in the default precision. The others
-are commands as users start them: training and resuming, FSDP with a rank for each GPU, vLLM with transferred weights, and the
-times of sampling and of a step beside `generate`, vLLM and TRL.
+The first checks compare the GPU with the CPU in float32, the sampler with the learner in the default precision, and FSDP of one
+rank with no FSDP. The others are commands as users start them: training and resuming, FSDP with a rank for each GPU of several,
+vLLM with transferred weights, and the times of sampling and of a step beside `generate`, vLLM and TRL.
 
     .cache/trl/bin/python benchmarks/gpu_check.py [--vllm-python .cache/vllm/bin/python] [--json FILE]
 
@@ -18,6 +18,8 @@ import dataclasses
 import functools
 import json
 import math
+import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +28,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import gymnasium
 import numpy as np
@@ -33,6 +36,10 @@ import torch
 
 import rlvr_envs  # noqa: F401 # registers the environments
 from agents import GRPO, CausalLMPolicy, Episode, GRPOConfig, LearnerConfig, PolicyConfig, rollout, tiny_model
+from agents.distributed.parts import whole
+from agents.distributed.processes import join, leave
+from agents.distributed.ranks import Sharding
+from agents.policies.vllm.weight_transfer import checkpoint_layers, checkpoint_weights
 
 ROOT = Path(__file__).parents[1]
 FLOAT32 = 1e-3
@@ -133,6 +140,46 @@ def learning(device: str) -> str:
     return require(0.5 < moved[1] / moved[0] < 2, f"weights moved by {moved[1]:.3g}, on the CPU by {moved[0]:.3g}")
 
 
+def fsdp_of_one_rank(device: str) -> str:
+    """Weights that FSDP holds beside the same without: log-probabilities, gradients, and the layers for an engine."""
+    tokens = torch.randint(10, (8, 96), generator=torch.Generator().manual_seed(0)).to(device)
+    policies = [random_policy(device, PolicyConfig(precision="float32")) for _ in range(2)]
+    seen = []
+    with only_rank(device):
+        policies[1].shard(Sharding())
+        for policy in policies:
+            logprobs = policy.forward(tokens, 32).logprobs
+            logprobs.sum().backward()
+            gradients = [parameter.grad for parameter in policy.parameters() if parameter.grad is not None]
+            seen.append((logprobs.detach(), _joined(map(whole, gradients))))
+        layers = [dict(layer) for layer in checkpoint_layers(policies[1])]
+    weights = checkpoint_weights(policies[0].model)
+    (logprobs, gradient), (others, other) = seen
+    apart = float((logprobs - others).abs().max())
+    relative = float((gradient - other).norm() / gradient.norm())
+    arrived = {name: weight for layer in layers for name, weight in layer.items()}
+    equal = all(torch.equal(arrived[name], weight.cpu()) for name, weight in weights.items())
+    text = f"log-probabilities differ by up to {apart:.1e}, gradients by {relative:.1e}; {len(layers)} transfers of weights"
+    return require(
+        equal and len(layers) > 1 and max(apart, relative) < FLOAT32, text + ("" if equal else ", not equal")
+    )
+
+
+@contextlib.contextmanager
+def only_rank(device: str) -> Iterator[None]:
+    """Within the block, this process is the only rank of a launcher."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    names = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    with mock.patch.dict(os.environ, names):
+        join(device)
+        try:
+            yield
+        finally:
+            leave()
+
+
 # Commands
 
 
@@ -172,9 +219,14 @@ def training(device: str) -> str:
     return require(list(map(len, rewards)) == [4, 4] and all(map(math.isfinite, (*rewards[0], *rewards[1]))), text)
 
 
+def ranks_of(device: str) -> int:
+    """Number of ranks among which weights can be divided here."""
+    return torch.cuda.device_count() if device == "cuda" else 2
+
+
 def fsdp(device: str) -> str:
     """Divided weights with a rank for each GPU, beside one process with all of them."""
-    ranks = torch.cuda.device_count() if device == "cuda" else 2
+    ranks = ranks_of(device)
     with scratch() as folder:
         one = train(folder / "one", device, "--steps", "2", "--precision", "float32")
         divided = ["--nproc", str(ranks), "--shard", "fsdp", "--steps", "2", "--precision", "float32"]
@@ -211,7 +263,8 @@ def checks_of(options: argparse.Namespace) -> dict[str, Callable[[], str]]:
     device = options.device
     checks: dict[str, Callable[[], str]] = {
         check.__name__: functools.partial(check, device)
-        for check in (forward_and_backward, sampling, learning, training, fsdp)
+        for check in (forward_and_backward, sampling, learning, fsdp_of_one_rank, training, fsdp)
+        if check is not fsdp or ranks_of(device) > 1
     }
     if options.vllm_python:
         checks["vllm"] = functools.partial(vllm, device, options.vllm_python)

@@ -10,6 +10,7 @@ One training step, and the functions that implement it:
     episodes       problems of the step, and seeds                       rollouts.problem_order.episodes_of_step
     trajectories   tokens ~ pi_old, scored by the verifier               rollouts.loop.rollout
     batch          padded tensors of tokens, rewards, masks              batch.make_batch
+    pi_old         log-probabilities of the sampled tokens               learn.enrich.Enrichment
     V              values before each token                              learn.batch_passes.critic_reader
     r              rewards - beta * KL estimate                          learn.enrich.Enrichment, kl.kl_estimate
     A              sum of (gamma lambda)^k TD errors, then whitened      advantages.gae, advantages.whiten

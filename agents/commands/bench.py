@@ -101,7 +101,7 @@ class Bench:
                 "--until-decided compares models, at least two: name them with --model, and a suite that trains no agents"
             )
         out = self.out or free_folder(Path("runs/bench"), suite.name)
-        check_folder(out) if self.resume else check_new_folder(out)
+        check_folder(out) if self.resume else check_new_folder(out, resumable=True)
         entrants = _entrants(self.model, suite.train, out)
         _check_complete(entrants, out)
         evaluations = list(self._evaluations(suite, entrants, out))

@@ -58,14 +58,14 @@ class SFT:
         """Refuse invalid options, as far as they can be checked before torch loads."""
         check_device_name(self.device)
         if not self.resume:
-            check_new_folder(self.out)
+            check_new_folder(self.out, resumable=True)
         check_policy(self.model, self.env, env_arguments(self.env_args), {"split": self.split}, acts=False)
 
     @on_device
     def run(self, console: Console) -> int:
         """Train, save the model and print its folder."""
         if not self.resume:
-            check_new_folder(self.out)
+            check_new_folder(self.out, resumable=True)
         policy, env = policy_for(
             self.model,
             self.env,

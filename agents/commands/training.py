@@ -207,6 +207,8 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
         plot(bands([TrainingCurve.read(run.folder)]), run.folder / "reward")
     steps = counted(agent.steps, "step")
     console.print(f"{steps} done; the run is in {run.folder}")
+    if idle := sum(bool(row.get("nonfinite_gradients")) for row in run.rows()):
+        console.print(f"in {counted(idle, 'step')}, updates changed no weight, because a gradient was not finite")
     when = None if held_out is None else held_out.stop_when
     if early and when is not None and (reason := run.held_out.stop_reason(when)) is not None:
         console.print(f"training ended early: {reason}")

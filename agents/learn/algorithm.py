@@ -157,10 +157,16 @@ def require_equal_minibatches(rows: int, minibatches: int) -> None:
 
 
 def require_per_token(algorithm: Algorithm, name: str, given: object, tokens: Tensor) -> None:
-    """Check that an algorithm's method returned a number for each token."""
-    if not isinstance(given, torch.Tensor) or given.shape != tokens.shape:
-        came = f"one of shape {tuple(given.shape)}" if isinstance(given, torch.Tensor) else repr(given)
-        raise InvalidArgumentError(
-            f"{type(algorithm).__name__}.{name} must return a number for each token, a tensor of shape "
-            f"{tuple(tokens.shape)}; got {came}"
-        )
+    """Check that an algorithm's method returned a floating-point number for each token."""
+    if not isinstance(given, torch.Tensor):
+        came = f"an object of {type(given)}"
+    elif given.shape != tokens.shape:
+        came = f"one of shape {tuple(given.shape)}"
+    elif not given.is_floating_point():
+        came = f"one of {given.dtype}"
+    else:
+        return
+    raise InvalidArgumentError(
+        f"{type(algorithm).__name__}.{name} must return a floating-point number for each token, a tensor of shape "
+        f"{tuple(tokens.shape)}; got {came}"
+    )

@@ -330,9 +330,18 @@ def _nonfinite(step: int, metrics: Mapping[str, float | None]) -> Iterator[Healt
             "nonfinite",
             step,
             share,
-            f"the gradient was not finite in {share:.0%} of this step's updates, which changed no weight. Check a custom agent "
-            "for logarithms of 0 and divisions by 0; otherwise try a lower learning rate, or --precision float32",
+            f"{_first_nonfinite(metrics)} not finite in {share:.0%} of this step's updates, which changed no weight. Check a "
+            "custom agent for logarithms of 0 and divisions by 0; otherwise try a lower learning rate, or --precision float32",
         )
+
+
+def _first_nonfinite(metrics: Mapping[str, float | None]) -> str:
+    """The first of advantages, loss and gradient that is not finite, as the subject of a sentence."""
+    for name, subject in (("advantages/mean", "the advantages were"), ("loss", "the loss was")):
+        value = metrics.get(name, 0.0)
+        if value is None or not math.isfinite(value):
+            return subject
+    return "the gradient was"
 
 
 def _standard_errors_below(now: NDArray[np.float64], start: NDArray[np.float64]) -> float:

@@ -2,9 +2,11 @@
 
 | | |
 |---|---|
-| `WS /ws` | OpenEnv: messages of the type `"reset"`, `"step"` or `"state"` with `"data"` are answered; `"close"` ends the
-connection | | `POST /reset` | begins an episode | | `POST /step` | takes a turn: `{"episode_id", "action"}` | | `GET /state` |
-progress of an episode: `?episode_id=ID` | | `GET /health` | name of the environment, version, counts; no token required |
+| `WS /ws` | OpenEnv: answers messages of the type `"reset"`, `"step"` or `"state"` with `"data"`, and ends at `"close"` |
+| `POST /reset` | begins an episode |
+| `POST /step` | takes a turn: `{"episode_id", "action"}` |
+| `GET /state` | progress of an episode: `?episode_id=ID` |
+| `GET /health` | name of the environment, version, counts; no token required |
 
 `reset` takes `{"problem", "seed", "form", "episode_id"}`, all optional: the index of a problem, or a seed for drawing a
 problem, and the form `"text"` or `"tokens"`. `reset` and `step` answer `{"observation", "reward", "done"}`. The reward belongs

@@ -210,7 +210,7 @@ class AgentConfig:
         if self.learner.schedule_steps is not None and not self.has_schedule:
             raise InvalidArgumentError(
                 f"schedule_steps={self.learner.schedule_steps} has no effect, since nothing changes on a schedule: set "
-                "schedule, kl_coefficient_end or entropy_coefficient_end, or leave it out"
+                "schedule or a setting whose name ends in _end, or leave it out"
             )
         check_uses(self, self.own_uses)
 

@@ -92,7 +92,8 @@ _PAGE = """# {env}
 
 ## Data
 
-The columns are those of {data} A local file, `{file}`, has the same columns, one JSON object a line. This row is made up:
+The environment reads the columns of {data} A local file, `{file}`, has the same columns, one JSON object a line.
+This row is made up:
 
 ```json
 {text}

@@ -29,7 +29,7 @@ ARGUMENTS = {
     "overlap": "--rows 2 --episodes 2 --workers 2 --sleep-ms 1 --layers 1 --width 16 --rounds 1",
     "partial_rollouts": "--groups 2 --tokens 4 --segment 2 --steps 2 --layers 1 --width 16 --turns 1",
     "ray_tasks": HELP,  # Ray is not among what the tests install
-    "gpu_check": "--device cpu --quick --only forward_and_backward sampling",
+    "gpu_check": "--device cpu --quick --only forward_and_backward sampling fsdp_of_one_rank",
     "reward_hacking": HELP,  # its runs take minutes; test_rlhf.py runs its parts
     "rollout": f"{TINY_MODEL} --rounds 1 --threads 1",
     "scaling": HELP,  # it starts many processes; `make test-distributed` runs it

@@ -9,8 +9,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import Agent, AgentConfig, Batch, agent_classes
+from agents import GRPO, Agent, AgentConfig, Batch, GRPOConfig, agent_classes
 from agents.losses import clipped_surrogate
+from agents.registry import config_class
 from agents.testing import check_agent
 from tests.agents.agent_cases import NEEDED
 from verifiers import InvalidArgumentError
@@ -99,6 +100,23 @@ class Unseeded(Sound):
         return super().advantages(batch) * next(_numbers)
 
 
+class Rounded(Sound):
+    def advantages(self, batch: Batch) -> Tensor:
+        return super().advantages(batch).long()
+
+
+class Namesake(Sound):
+    name = "grpo"
+
+
+class MaxDeviation(GRPO):
+    name = "max-deviation"
+
+
+class HalfDeviation(MaxDeviation):
+    name = "half-deviation"
+
+
 class Nameless(Agent):
     advantages = Sound.advantages
     loss = Sound.loss
@@ -107,6 +125,12 @@ class Nameless(Agent):
 def test_an_agent_of_ones_own_passes() -> None:
     check_agent(Sound)
     check_agent(f"{__name__}:Sound", AgentConfig(group_size=1))
+
+
+@pytest.mark.parametrize("cls", [MaxDeviation, HalfDeviation])
+def test_a_subclass_has_the_settings_of_the_class_that_it_extends(cls: type[Agent]) -> None:
+    assert config_class(cls) is GRPOConfig
+    check_agent(cls)
 
 
 @pytest.mark.parametrize(
@@ -122,7 +146,9 @@ def test_an_agent_of_ones_own_passes() -> None:
         (Idle, "other weights after a step with different scores; got the same"),
         (Unseeded, "the same weights after the same step; got others.*seeded by config.seed"),
         (Forgetful, r"the same second step after loading the checkpoint .*own_state\(\)"),
+        (Rounded, r"advantages must return a floating-point number .*; got one of torch.int64"),
         (Nameless, "'Nameless' has no name"),
+        (Namesake, "has the name 'grpo' of a built-in agent"),
         (Agent, "'Agent' does not define advantages, loss"),
         (dict, "'dict' is not a subclass of agents.Agent"),
     ],

@@ -280,8 +280,8 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     for name, message in {
         "users_agent:Nameless": "has no name",
         "users_agent:Lossless": "does not define loss",
-        "users_agent:Flat": "Flat.advantages must return a number for each token, a tensor of shape (",
-        "users_agent:Silent": "Silent.loss must return a number for each token, a tensor of shape (",
+        "users_agent:Flat": "Flat.advantages must return a floating-point number for each token, a tensor of shape (",
+        "users_agent:Silent": "Silent.loss must return a floating-point number for each token, a tensor of shape (",
         "users_agent:dataclass": "is not a subclass of agents.Agent",
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",

@@ -17,12 +17,16 @@ from torch import Tensor
 from torch.utils._pytree import tree_map
 
 from agents import (
+    GRPO,
     CausalLMPolicy,
+    GRPOConfig,
     LearnerConfig,
     MLPPolicy,
     PolicyConfig,
     PreferencePair,
     RewardModelConfig,
+    VLLMConfig,
+    VLLMPolicy,
     add_lora,
     evaluate,
     load_policy,
@@ -58,6 +62,7 @@ from tests.agents.corridor import corridor
 from tests.agents.trajectories import tiny_policy
 from tests.commands import Command
 from tests.simulated_device import simulated_device
+from tests.vllm.doubles import TorchEngine
 from verifiers import InvalidArgumentError, Problem, UnknownNameError
 from verifiers.devices import VARIABLE, available_devices, choose_device, named_device, using_device
 
@@ -196,6 +201,31 @@ def test_a_step_from_playing_to_the_weights_is_the_same(case: str) -> None:
         return [weight.detach().cpu() for weight in agent.policy.parameters()]
 
     for one, other in zip(*on_both(work), strict=True):
+        np.testing.assert_allclose(other, one, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("adapter", [False, True])
+def test_weights_reach_an_engine_and_steps_of_its_samples_are_the_same(adapter: bool) -> None:
+    if adapter:
+        pytest.importorskip("peft")
+
+    def work(device: str) -> tuple[list[float], list[Any]]:
+        env, differences = sort_env("grpo"), list[float]()
+        model = playing_policy(env).model
+        engine = TorchEngine(model)  # on the CPU
+        policy = CausalLMPolicy((add_lora(model, rank=2, alpha=4, seed=0) if adapter else model).to(device))
+        config = VLLMConfig(weight_transfer="shared-memory")
+        settings = GRPOConfig(problems_per_step=2, group_size=4, learner=LearnerConfig(learning_rate=1e-2))
+        agent = GRPO(policy, settings, sampler=VLLMPolicy.for_env(policy, env, config, engine=engine))
+        agent.learn(
+            env, steps=2, callbacks=[lambda _, metrics: differences.append(metrics["sampling/probe_difference"])]
+        )
+        assert engine.reported.count("load") == 2
+        return differences, [weight.detach().cpu() for weight in policy.parameters()]
+
+    (expected, weights), (differences, others) = on_both(work)
+    assert max(*expected, *differences) < 1e-5
+    for one, other in zip(weights, others, strict=True):
         np.testing.assert_allclose(other, one, rtol=0, atol=1e-6)
 
 

@@ -151,6 +151,21 @@ def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: st
     assert outcome("math", completion, answer) == "correct"
 
 
+@pytest.mark.parametrize(
+    ("completion", "answer", "expected"),
+    [
+        ("So the answer is 42!", "42", "correct"),
+        ("I checked it twice! The answer is 42!", "42", "correct"),
+        ("There are 5! orders. The answer is 5!", "120", "correct"),
+        ("4! = 24 is too small, so the answer is 5!", "5", "incorrect"),
+        ("The answer is $5!$", "5", "incorrect"),
+        ("The answer is 6!/3!", "120", "correct"),
+    ],
+)
+def test_an_exclamation_mark_is_a_factorial_only_among_factorials(completion: str, answer: str, expected: str) -> None:
+    assert outcome("math", completion, answer) == expected
+
+
 def test_equal_numbers_joined_by_or_are_one_number() -> None:
     assert outcome("numeric", "The answer is 75%, or 0.75.", "75") == "correct"
     assert outcome("numeric", "The answer is 3/4 or 0.75.", "3/4") == "correct"

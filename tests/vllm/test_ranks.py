@@ -11,6 +11,12 @@ from typing import Any
 import pytest
 import torch
 
+from agents import tiny_model
+from agents.policies.transformers.loading import save_model
+from tests.agents.agent_cases import sort_env
+from tests.distributed.commands import free_port
+from tests.distributed.runs import errors, launched, rows, unprobed_rows, weights
+from tests.vllm.servers import vllm_server
 from tests.vllm.test_engine import server as server  # a fixture
 
 if importlib.util.find_spec("vllm") is None:
@@ -45,3 +51,33 @@ def test_ranks_that_share_a_server_learn_what_one_process_does(server: str, tmp_
     one, two = learned(tmp_path, "server", server)
     assert len(one["rows"]) == 3
     check_learned(one, two)
+
+
+def test_a_run_whose_server_is_killed_says_so_keeps_its_steps_and_goes_on_bit_by_bit(tmp_path: Path) -> None:
+    env, port, model = sort_env("grpo"), free_port(), tmp_path / "model"
+    shape = {"layers": 2, "hidden_size": 64, "heads": 2, "intermediate_size": 128, "max_tokens": 64}
+    save_model(model, tiny_model(int(env.single_action_space.n), seed=0, **shape), env.unwrapped.tokenizer)
+    options = ["--steps", "3", "--shard", "fsdp", "--model", str(model)]
+    options += ["--engine", "vllm", "--engine-args", f"server=http://127.0.0.1:{port}"]
+    undisturbed, killed = tmp_path / "undisturbed", tmp_path / "killed"
+
+    def served() -> Any:
+        """Each request by itself, since rounding depends on the others, and those on time."""
+        return vllm_server(model, tmp_path / "log", port, "--max-num-seqs", "1", "--no-enable-prefix-caching")
+
+    with served() as group:
+        done = launched(undisturbed, *options)
+        assert done.returncode == 0, done.stderr
+        failed = launched(killed, *options, fault=f"0:kill {group}:{tmp_path / 'fault'}")
+    assert failed.returncode == 1
+    (error,) = errors(failed.stderr)
+    assert f"http://127.0.0.1:{port}" in error
+    kept = rows(killed)
+    assert 1 <= len(kept) < 3
+    assert kept == rows(undisturbed)[: len(kept)]
+    with served():
+        resumed = launched(killed, *options, "--resume")
+    assert f"continuing after step {len(kept)}" in resumed.stdout, resumed.stderr
+    assert unprobed_rows(killed) == unprobed_rows(undisturbed)
+    assert weights(killed, 3) == weights(undisturbed, 3)
+    assert weights(killed, 3) != weights(killed, 2)

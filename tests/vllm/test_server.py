@@ -145,6 +145,14 @@ def test_a_server_that_breaks_off_while_it_samples_has_died() -> None:
         engine.rpc("checkpoint_shapes")
 
 
+def test_a_server_that_does_not_answer_in_time_counts_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agents.policies.vllm.server_engine._TIMEOUT_S", 0.01)
+    with socket.create_server(("127.0.0.1", 0)) as listener:  # which accepts nothing
+        address = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with pytest.raises(EngineDiedError, match=f"no vLLM server answers at {address}/collective_rpc .*timed out"):
+            ServerEngine(address).rpc("checkpoint_shapes")
+
+
 def test_a_server_that_comes_back_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = ServerEngine("http://127.0.0.1:9")
     answers: list[Exception | None] = [EngineDiedError("refused"), EngineDiedError("503"), None]

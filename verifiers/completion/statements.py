@@ -43,6 +43,8 @@ _NUMBER_AS_SUBJECT = re.compile(
     r"[^0-9=\\]*\Z",
     re.IGNORECASE,
 )
+_EXCLAIMED = re.compile(r"(?<![-+*/=×÷^0-9.,]\s)(?<![-+*/=×÷^.,(])\b[0-9][0-9.,]*!+\Z")
+_FACTORIAL = re.compile(r"(?:[0-9)}]|\b[A-Za-z])\s?!(?!\s*(?:[A-Z\n]|\Z))|(?i:factorial|permutation|\barrang)")
 _EQUALS = re.compile(r"\s=\s")
 _HOPS = 3
 """Maximum number of statements in a row that each announce the next."""
@@ -99,8 +101,12 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     while end > first and (view.plain[end - 1] in " \t\n,;:–—" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
-    if any(stop == value_end for _, stop in view.values) or _SENTENCE.match(view.plain, last):
-        end = value_end  # the sign follows a formula or emphasis, or a sentence follows it, so it is not a factorial
+    if (
+        any(stop == value_end for _, stop in view.values)
+        or _SENTENCE.match(view.plain, last)
+        or (not is_within(end - 1, formulas) and _exclaims(view, first, end))
+    ):
+        end = value_end  # the sign follows a formula or emphasis, a sentence follows it, or the text has no factorials
     whole = view.content(first, end)
     if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
         yield view.content(first, subject.end("number"))
@@ -116,6 +122,13 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     values = {view.content(start, stop) for start, stop in view.values if first <= start and stop <= end}
     if len(values) == 1:
         yield values.pop()
+
+
+def _exclaims(view: View, first: int, end: int) -> bool:
+    """Whether a number with an exclamation mark ends a statement of a text without factorials."""
+    return _EXCLAIMED.search(view.plain, first, end) is not None and not (
+        _FACTORIAL.search(view.plain, 0, first) or _FACTORIAL.search(view.plain, end)
+    )
 
 
 def rest_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> str:

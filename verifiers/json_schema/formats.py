@@ -9,12 +9,18 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+# The grammar of RFC 3986, appendix A; only an address in a host has square brackets.
+_NAME = r"[A-Za-z0-9._~!$&'()*+,;=-]|%[0-9a-fA-F]{2}"
+_PATH = rf"(?:{_NAME}|[:@/])*"
+_AUTHORITY = rf"(?:(?:{_NAME}|:)*@)?(?:\[[0-9a-fA-F:.]+\]|(?:{_NAME})*)(?::[0-9]*)?"
+_SCHEME = r"[A-Za-z][A-Za-z0-9+.-]*:"
+_REFERENCE = rf"(?://{_AUTHORITY}(?:/{_PATH})?|(?!//){_PATH})(?:\?(?:{_NAME}|[:@/?])*)?(?:#(?:{_NAME}|[:@/?])*)?"
 _PATTERNS = {
     "email": rf"[A-Za-z0-9.!#$%&'*+/=?^_`{{|}}~-]{{1,64}}@{_LABEL}(?:\.{_LABEL})*",
     "hostname": rf"(?=.{{1,253}}\Z){_LABEL}(?:\.{_LABEL})*",
     "uuid": r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}",
-    "uri": r"[A-Za-z][A-Za-z0-9+.-]*:(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})*",
-    "uri-reference": r"(?:[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=-]|%[0-9a-fA-F]{2})*",
+    "uri": _SCHEME + _REFERENCE,
+    "uri-reference": rf"(?:{_SCHEME})?{_REFERENCE}",
     "json-pointer": r"(?:/(?:[^/~]|~[01])*)*",
     "duration": r"P(?=[0-9T])(?:[0-9]+W|(?:[0-9]+Y)?(?:[0-9]+M)?(?:[0-9]+D)?"
     r"(?:T(?=[0-9])(?:[0-9]+H)?(?:[0-9]+M)?(?:[0-9]+S)?)?)",

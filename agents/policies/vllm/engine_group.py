@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import logging
 import threading
+import uuid
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class Member:
     """The last requested prompts, which are in the engine's cache."""
     transfer: Any = None
     """The transfer of weights to this engine alone, such as a connection between GPUs."""
+    mark: str | None = None
+    """Identifies the weights that a server was last given from here."""
     error: EngineError | None = None
     """Why the engine died, or could not be started again."""
 
@@ -63,6 +66,24 @@ class Member:
         self.wake("kv_cache")
         self.asleep = False
         self.alive.reset_prefix_cache()
+
+    def mark_weights(self) -> None:
+        """Mark a server's weights; the mark is gone if the server is started again, or gets weights from elsewhere."""
+        self.mark = uuid.uuid4().hex
+        self.alive.rpc("mark_weights", self.mark)
+
+    def require_marked(self) -> None:
+        """Check that a server still has the weights that were marked.
+
+        Raises:
+            EngineError: If it has others.
+        """
+        if any(mark != self.mark for mark in self.alive.rpc("weights_mark")):
+            raise EngineError(
+                f"{self.alive} no longer has the weights that it was given from here, so some completions of this step may "
+                "come from others: it was started again, or another run sends it weights. Give each run a server of its own, "
+                "and resume this run from its last checkpoint"
+            )
 
 
 @dataclass(eq=False)
@@ -96,7 +117,8 @@ class Ticket:
 
 
 Load = Callable[[Member], object]
-"""Gives a newly started engine the weights of the other engines; if this kills the engine, the group notices it in `each`."""
+"""Gives a newly started engine the weights of the other engines; if this kills the engine, the group notices it in `each`. None
+in place of it means that engines can't be started again now, so that the death of the last one is an error."""
 
 
 class EngineGroup:
@@ -138,7 +160,7 @@ class EngineGroup:
 
     # Sampling
 
-    def submit(self, requests: Sequence[Request], sampling: Sampling, load: Load) -> list[Ticket]:
+    def submit(self, requests: Sequence[Request], sampling: Sampling, load: Load | None) -> list[Ticket]:
         """Begin to sample one completion for each request."""
         tickets = [Ticket(request, sampling) for request in requests]
         with self._lock:
@@ -146,7 +168,7 @@ class EngineGroup:
             self._under_way.update(tickets)
         return tickets
 
-    def wait(self, tickets: Sequence[Ticket], load: Load, *, every: bool = True) -> list[bool]:
+    def wait(self, tickets: Sequence[Ticket], load: Load | None, *, every: bool = True) -> list[bool]:
         """Wait until some of the completions, or all of them, have arrived; return for each whether it has arrived.
 
         Raises:
@@ -194,10 +216,12 @@ class EngineGroup:
             for ticket in list(self._under_way):
                 self.cancel(ticket)
 
-    def _assign(self, tickets: Sequence[Ticket], load: Load) -> None:
+    def _assign(self, tickets: Sequence[Ticket], load: Load | None) -> None:
         """Give requests to the engines with the fewest requests."""
         while tickets:
-            if not self.living:
+            if load is None:
+                self.require_living()
+            elif not self.living:
                 self.revive(load)
             left: list[Ticket] = []
             for member, share in self._shares(tickets):

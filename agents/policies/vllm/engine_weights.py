@@ -117,7 +117,19 @@ class EngineWeights:
             weights = fitted(checkpoint_weights(learner.model), self.shapes)
             each(lambda member: self._device_transfer(learner, member, weights).push(weights))
         ranks.together(lambda: each(Member.refresh_cache))
+        if self.config.servers:
+            ranks.together(lambda: each(Member.mark_weights))
         return self.probe(learner, members)
+
+    def require_kept(self, learner: CausalLMPolicy) -> None:
+        """Check that servers have the weights that they were given, since others can replace them, or start a server again.
+
+        Raises:
+            EngineError: If a server has other weights; raised on all ranks.
+        """
+        if self.config.servers:
+            ranks = self._ranks(learner)
+            ranks.together(lambda: self.engines.each(Member.require_marked, self._own(self.engines.living, ranks)))
 
     def sleep(self, learner: CausalLMPolicy) -> None:
         """Free the memory of the engines once no rank samples any more; rank 0 does so for servers."""
@@ -128,16 +140,16 @@ class EngineWeights:
         """Those of the given engines to which this rank gives weights."""
         return members if ranks.is_main or not self.config.servers else ()
 
+    def can_reload(self, learner: CausalLMPolicy) -> bool:
+        """Whether an engine that is started again can get weights at once; ranks transfer them together, between two steps."""
+        return self._ranks(learner).size == 1
+
     def reload(self, learner: CausalLMPolicy, member: Member) -> None:
         """Give an engine that was started again the weights that it had before.
 
         Raises:
             EngineError: If those weights are no longer known, since the learner's weights have changed.
         """
-        if self._ranks(learner).size > 1:
-            raise EngineDiedError(
-                f"an engine died, and ranks give it weights together, between two steps: {member.error}"
-            )
         if self.state != state_of(learner):
             raise EngineDiedError(
                 "the weights have changed since the engine that died got them, so that its completions can't be sampled "

@@ -19,9 +19,9 @@ from agents.policies.transformers.policy import CausalLMPolicy
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.engine import Engine, require_vllm
 from agents.policies.vllm.engine_group import EngineGroup
-from agents.policies.vllm.process_engine import RESUME, ProcessEngine
+from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.server_engine import ServerEngine
-from verifiers import EngineDiedError, InvalidArgumentError
+from verifiers import InvalidArgumentError
 
 _LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values of `max_lora_rank` that vLLM 0.32 accepts."""
@@ -76,8 +76,6 @@ class EngineLauncher:
 
     def _start_again(self, number: int, awaited: bool) -> Engine:
         """Start an engine again, or connect again to a server that is ready; wait for the server only if it is `awaited`."""
-        if self.learner.sharded is not None and not self.config.servers:
-            raise EngineDiedError(f"an engine of weights that are divided among ranks is not started again: {RESUME}")
         (engine,) = self.start([number])
         if isinstance(engine, ServerEngine):
             engine.wait_until_ready(self.config.server_wait_s if awaited else 0.0)

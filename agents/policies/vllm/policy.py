@@ -13,6 +13,7 @@ import contextlib
 import copy
 import itertools
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ from agents.policies.vllm.engine import (
     SampledCompletion,
     Sampling,
 )
-from agents.policies.vllm.engine_group import EngineGroup, Member
+from agents.policies.vllm.engine_group import EngineGroup, Load
 from agents.policies.vllm.engine_weights import EngineWeights
 from agents.policies.vllm.launcher import EngineLauncher, check_layers
 from agents.policies.vllm.rows import Rows
@@ -280,9 +281,10 @@ class VLLMPolicy:
         most = self.config.max_model_tokens or context
         return np.iinfo(np.int64).max if most is None else int(most)
 
-    def _reload(self, member: Member) -> None:
-        """Give an engine that was started again the weights that it had before."""
-        self._weights.reload(self.learner, member)
+    @property
+    def _reload(self) -> Load | None:
+        """Gives an engine that was started again the weights that it had before."""
+        return partial(self._weights.reload, self.learner) if self._weights.can_reload(self.learner) else None
 
     def _forget_rows(self) -> None:
         self._rows = Rows(self.engines, self._new_seed)
@@ -300,6 +302,7 @@ class VLLMPolicy:
         metrics = self.sync() if self._transferred is None else self._transferred
         try:
             yield metrics
+            self._weights.require_kept(self.learner)
         except EngineError:
             self.engines.cancel_all()
             raise  # a dead engine can't be put to sleep, and this error is the relevant one

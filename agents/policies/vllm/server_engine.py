@@ -55,6 +55,9 @@ class ServerEngine:
         self._pool = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="vllm-requests")
         self._under_way: set[Future[SampledCompletion]] = set()
 
+    def __str__(self) -> str:
+        return f"the vLLM server at {self.address}"
+
     def _check_access(self) -> None:
         """Check that a server that other machines can reach has a key, and warn of the routes that the key does not protect."""
         if is_loopback(urlsplit(self.address).hostname or ""):

@@ -20,6 +20,8 @@ class WeightLoader:
     model_runner: Any
     _arrived: set[str] | None = None
     """Names of the weights that have arrived in the current replacement; None outside of a replacement."""
+    _mark: str | None = None
+    """Identifies the weights; None if they are those of the start, or were replaced since."""
 
     def checkpoint_shapes(self) -> dict[str, list[int]]:
         """The name and shape of each weight in the checkpoint that the engine was started with.
@@ -53,7 +55,7 @@ class WeightLoader:
 
         if self._arrived is not None:  # a learner broke off an earlier replacement
             self._finalize()
-        self._arrived = set()
+        self._arrived, self._mark = set(), None
         with self._configured():
             initialize_layerwise_reload(self.get_model())
 
@@ -78,6 +80,14 @@ class WeightLoader:
         self._finalize()
         if missing:
             raise RuntimeError(f"{len(missing)} weights have not arrived, such as {missing[0]}: send all of them again")
+
+    def mark_weights(self, mark: str) -> None:
+        """Keep a name for the present weights, until they are replaced."""
+        self._mark = mark
+
+    def weights_mark(self) -> str | None:
+        """The name that the present weights were given."""
+        return self._mark
 
     def _finalize(self) -> None:
         from vllm.model_executor.model_loader.reload import finalize_layerwise_reload

@@ -45,11 +45,12 @@ def remove_empty(folders: Sequence[Path]) -> None:
             folder.rmdir()
 
 
-def check_new_folder(folder: Path) -> None:
+def check_new_folder(folder: Path, *, resumable: bool = False) -> None:
     """Check that a folder is missing or empty, and that files can be written into it."""
     check_folder(folder)
     if folder.exists() and any(folder.iterdir()):
-        raise InvalidArgumentError(f"{folder} is not empty: choose another folder")
+        resume = ", or continue what was interrupted in it with --resume" if resumable else ""
+        raise InvalidArgumentError(f"{folder} is not empty: choose another folder{resume}")
 
 
 def check_new_file(file: Path, *, overwrite: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from verifiers.math.compare.context import Comparer
+from verifiers.math.compare.names import is_named_thing
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -27,6 +28,9 @@ from verifiers.math.tree import (
 from verifiers.math.values.tiers import Tier
 from verifiers.math.vocabulary import NO_NOUNS
 
+_SYMMETRIC = frozenset(Words(text) for text in ("parallel", "perp", "cong"))
+"""Relations whose sides may be exchanged."""
+
 
 def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare words as text, and sentences by words and formulas; an answer may omit the gold's words before an equation."""
@@ -34,7 +38,9 @@ def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
         equation = _bare_equation(gold)
         return equation is not None and not isinstance(answer, Sentence) and comparer.same(equation, answer)
-    return len(gold.parts) == len(answer.parts) and all(map(comparer.same, gold.parts, answer.parts))
+    symmetric = len(gold.parts) == 3 and gold.parts[1] in _SYMMETRIC
+    orders = (answer.parts, answer.parts[::-1]) if symmetric else (answer.parts,)
+    return any(len(gold.parts) == len(parts) and all(map(comparer.same, gold.parts, parts)) for parts in orders)
 
 
 def _bare_equation(gold: Node) -> Relation | None:
@@ -112,7 +118,8 @@ def named_ratio(node: Node) -> dict[str, Node] | None:
     ratio, value = node.operands
     if not isinstance(ratio, Ratio) or not isinstance(value, Ratio | Clock):
         return None
-    names, parts = [part.name for part in ratio.parts if isinstance(part, Symbol)], ratio_parts(value)
+    named_parts = [part for part in ratio.parts if isinstance(part, Symbol) or is_named_thing(part)]
+    names, parts = [part.name if isinstance(part, Symbol) else repr(part) for part in named_parts], ratio_parts(value)
     named = parts is not None and len(set(names)) == len(ratio.parts) == len(parts)
     return dict(zip(names, parts, strict=True)) if parts is not None and named else None
 

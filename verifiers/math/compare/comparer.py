@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from verifiers.math.compare.assigned import assignments, same_assignments
+from verifiers.math.compare.cases import is_by_cases, same_cases
 from verifiers.math.compare.choices import (
     chosen_options,
     named_ratio,
@@ -19,7 +20,7 @@ from verifiers.math.compare.collections import same_collections, same_matrices, 
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.families import families, same_families
 from verifiers.math.compare.names import named_collection, names_agree, renamed
-from verifiers.math.compare.plain import plain, point_name, without_condition, without_last
+from verifiers.math.compare.plain import named_point, plain, point_name, without_braces, without_condition, without_last
 from verifiers.math.compare.relations import same_relations
 from verifiers.math.compare.scalars import same_scalars
 from verifiers.math.compare.sets import as_set_series, same_set_series, same_sets
@@ -30,6 +31,7 @@ from verifiers.math.tree import (
     Clock,
     ListOf,
     Matrix,
+    NamedSet,
     Node,
     Ratio,
     Relation,
@@ -48,6 +50,8 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     ratios = named_ratio(gold), named_ratio(answer)
     if ratios[0] is not None and ratios[1] is not None:
         return same_named_ratios(comparer, ratios[0], ratios[1])
+    if (point_name(gold) is None) != (point_name(answer) is None):
+        gold, answer = named_point(gold), named_point(answer)
     if not _names_one_point(comparer, point_name(gold), point_name(answer)):
         return False
     gold, answer = plain(gold), plain(answer)
@@ -59,7 +63,7 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     theirs = families(answer, ours, given=comparer.in_prompt) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
-    named = _without_names(comparer, *_without_conditions(*_without_parameter(gold, answer)))
+    named = _without_names(comparer, *_without_conditions(*_without_parameter(comparer, gold, answer)))
     if named is None:
         return False
     compare_kind = next((rule for fits, rule in _RULES if fits(named[0]) or fits(named[1])), same_scalars)
@@ -73,8 +77,18 @@ def _names_one_point(comparer: Comparer, gold: str | None, answer: str | None) -
     return gold == answer
 
 
-def _without_parameter(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer without a declared parameter that both share, with the answer's parameter renamed as in the gold."""
+def _without_parameter(comparer: Comparer, gold: Node, answer: Node) -> tuple[Node, Node]:
+    """A gold and an answer without a declared parameter that both share, with the answer's parameter renamed as in the gold.
+
+    The gold may leave the declaration of a real number out: `f(x)=cx` for `f(x)=ax` for all `a`.
+    """
+    gold, answer = without_braces(gold), without_braces(answer)
+    only = symbols(gold) - symbols(answer)
+    declared = parameter(answer)
+    if parameter(gold) is None and declared is not None and declared[1] == NamedSet("R") and len(only) == 1:
+        (name,) = only
+        if name.isalpha() and not (comparer.without_prompt or comparer.in_prompt(Symbol(name))):
+            return gold, without_last(renamed(answer, {declared[0]: name}))
     (ours, domain), (theirs, other_domain) = parameter(gold) or ("", gold), parameter(answer) or ("", answer)
     if not ours or not theirs or domain != other_domain or (ours != theirs and ours in symbols(answer)):
         return gold, answer
@@ -117,6 +131,7 @@ _RULES: tuple[tuple[Callable[[Node], bool], Callable[[Comparer, Node, Node], boo
     (_is(Clock), same_clocks),
     (_is(Ratio), same_ratios),
     (_is(SetSeries), same_set_series),
+    (is_by_cases, same_cases),
     (is_set_like, same_sets),
     (lambda node: assignments(node) is not None, same_assignments),
     (_is(ListOf, SetOf), same_collections),

@@ -100,7 +100,7 @@ def families(
         free = used if real else used & _FREE_INTEGERS if len(members[0]) == 1 else frozenset()
     elif not free and angle:
         free = frozenset(name for name in used & INTEGER_PARAMETERS if not given(Symbol(name)))
-    elif not free and flats and len(used) == 1 and (names or len(members[0]) > 2):  # two may be an interval
+    elif not free and flats and 0 < len(used) < 3 and (names or len(members[0]) > 2):  # two may be an interval
         real, free = True, frozenset(name for name in used & _PARAMETERS if not given(Symbol(name)))
     line = not real or len(members) == 1 < len(members[0])
     return Families(names, tuple(sorted(free)), members, real) if free and used == free and line else None
@@ -146,6 +146,7 @@ def _by_name(equations: dict[str, Relation]) -> tuple[tuple[str, ...], Point]:
 
 def _point(item: Node) -> tuple[tuple[str, ...], Point]:
     """The names and the coordinates of a member: `x=2n`, `(x,y)=(n,2n)`, `(n,2n)` or `2n`."""
+    item = plain(item)
     if isinstance(item, Relation) and (named := assignments(item)) is not None:
         return _by_name(named.equations)
     if isinstance(item, Relation) and len(item.operands) == 2 and (name := solved(item)[0]) is not None:

@@ -7,8 +7,9 @@ from fractions import Fraction
 
 from verifiers.math.compare.choices import named_ratio
 from verifiers.math.compare.names import solved
-from verifiers.math.compare.shapes import bracket_kind, integer_parameter, is_set_like
+from verifiers.math.compare.shapes import bracket_kind, integer_parameter, is_set_like, items, parameter
 from verifiers.math.tree import (
+    DOTS,
     Add,
     Bracketed,
     Divide,
@@ -26,7 +27,10 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
-from verifiers.math.values.exact import rational_or_none, substitute
+from verifiers.math.values.exact import rational_or_none, signed_number, substitute
+
+MAX_VALUES = 60
+"""Maximum number of values of an index that are listed."""
 
 REAL_PARAMETERS = frozenset(("t", "s", "r", "lambda", "mu"))
 """Letters that are real numbers in coordinates, unlike letters that are usually integers."""
@@ -36,6 +40,8 @@ INTEGER_PARAMETERS = frozenset("nmkjlpqNMK")
 
 def plain(node: Node) -> Node:
     """Replace a set of one item by the item, multiply out a matrix times a number, and drop unnecessary items of a list."""
+    if (values := _values_of_index(node)) is not None:
+        return values
     if isinstance(node, ListOf):
         return _without_exclusions(node)
     single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
@@ -43,6 +49,8 @@ def plain(node: Node) -> Node:
         return plain(node.items[0])
     if isinstance(node, Relation) and _is_tuple_in_set(node):
         return node.operands[1]
+    if isinstance(node, Relation) and node.operators == ("in",) and parameter(node.operands[1]) is not None:
+        return _each_equal(node.operands[0], node.operands[1])
     if isinstance(node, Relation) and (named := named_ratio(node)) is not None:
         return Ratio(tuple(named.values()))
     if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Bracketed):
@@ -62,6 +70,61 @@ def _is_tuple_in_set(node: Relation) -> bool:
     if node.operators != ("in",) or not isinstance(names, Bracketed) or not isinstance(node.operands[1], SetOf):
         return False
     return all(isinstance(name, Symbol) for name in names.items)
+
+
+def _each_equal(name: Node, family: Node) -> Node:
+    r"""The family in `x \\in \\{2\\pi k \\mid k \\in \\mathbb{Z}\\}` as equations and the declaration of its parameter."""
+    assert isinstance(family, ListOf)
+    members = [member for item in family.items[:-1] for member in items(item)]
+    return ListOf((*(Relation(("=",), (name, member)) for member in members), family.items[-1]), family.joiner)
+
+
+def without_braces(node: Node) -> Node:
+    """A set-builder with a declared parameter as a list of its values and the declaration; anything else unchanged."""
+    listed = ListOf(node.items, "and") if isinstance(node, Bracketed) and node.opening == "{" else node
+    return listed if parameter(listed) is not None else node
+
+
+def _values_of_index(node: Node) -> Node | None:
+    r"""The values of an expression for the listed integers: `1, 3, 5` for `2k+1, k=0,1,2`; None for anything else."""
+    braces = isinstance(node, Bracketed) and node.opening == "{" and len(node.items) == 2
+    if not isinstance(node, ListOf | Bracketed) or not (braces or isinstance(node, ListOf)):
+        return None
+    value, *numbers = [one for item in node.items for one in items(item)]
+    first = numbers[0] if len(numbers) > 1 else None
+    if not isinstance(first, Relation) or first.operators != ("=",) or not isinstance(first.operands[0], Symbol):
+        return None
+    index = first.operands[0].name
+    integers = _integers([first.operands[1], *numbers[1:]]) if index in symbols(value) else None
+    if integers is None:
+        return None
+    values = tuple(substitute(value, index, signed_number(integer)) for integer in integers)
+    return SetOf(values) if braces else ListOf(values)
+
+
+def _integers(nodes: list[Node]) -> list[int] | None:
+    """The integers of a list such as `0, 1, 2` or `0, 1, ..., 7`; None for a list with anything else."""
+    numbers: list[int] = []
+    dots = False
+    for node in nodes:
+        number = rational_or_none(node)
+        if node == DOTS and numbers and not dots:
+            dots = True
+        elif number is None or number.denominator != 1 or (dots and not 0 < number - numbers[-1] < MAX_VALUES):
+            return None
+        else:
+            numbers += range(numbers[-1] + 1, int(number)) if dots else []
+            numbers.append(int(number))
+            dots = False
+    return None if dots or len(numbers) > MAX_VALUES else numbers
+
+
+def named_point(node: Node) -> Node:
+    """`P=(1,2)` as `P(1,2)`; anything else unchanged."""
+    if isinstance(node, Relation) and node.operators == ("=",) and isinstance(node.operands[0], Symbol):
+        point = Multiply(node.operands)
+        return node if _named_point(point) is None else point
+    return node
 
 
 def point_name(node: Node) -> str | None:

@@ -105,7 +105,9 @@ def with_the_other_cases(lines: list[Node]) -> tuple[Node, ...]:
     """The lines of a definition by cases, with "otherwise" as the complement of the conditions before it."""
     *cases, last = (line.items if isinstance(line, Bracketed) else () for line in lines)
     conditions = [case[1] for case in cases if len(case) == 2]
-    ordered = all(isinstance(condition, Relation) and "=" not in condition.operators for condition in conditions)
+    ordered = all(
+        isinstance(part, Relation) for one in conditions for part in (one.items if isinstance(one, ListOf) else (one,))
+    )
     if len(last) != 2 or last[1] != OTHERWISE or len(conditions) != len(cases) or not conditions or not ordered:
         return tuple(lines)
     rest: Node = NamedSet("R")
@@ -200,6 +202,8 @@ def excluded_values(items: list[Node]) -> tuple[Node, ...]:
 
 def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
     """Lists with `or` between them: parts of statements, or values of the same names; None for anything else."""
+    if {*joiners} == {","} and (solutions := _solutions_of_systems(items)) is not None:
+        return solutions
     groups = [[items[0]]]
     for joiner, item in zip(joiners, items[1:], strict=False):
         groups += [[item]] if joiner == "or" else []
@@ -216,6 +220,15 @@ def alternatives(items: list[Node], joiners: list[str]) -> ListOf | None:
         return None
     joiner = "and" if statements else ","
     return ListOf(tuple(ListOf(tuple(group), joiner) if len(group) > 1 else group[0] for group in groups), "or")
+
+
+def _solutions_of_systems(items: list[Node]) -> ListOf | None:
+    """Equations whose names recur in order, as in `x=1, y=2, x=3, y=4`, as solutions of a system; None for other items."""
+    names = [item.operands[0] if isinstance(item, Relation) and item.operators == ("=",) else None for item in items]
+    size = names.index(names[0], 1) if names[0] in names[1:] else 0
+    if size < 2 or None in names or len(items) % size or names != names[:size] * (len(names) // size):
+        return None
+    return ListOf(tuple(ListOf(tuple(items[start : start + size]), ",") for start in range(0, len(items), size)), "or")
 
 
 def is_complex(node: Node) -> bool:

@@ -78,10 +78,12 @@ def _line(parser: Expressions) -> Node:
         return Bracketed("(", (value, OTHERWISE), ")")
     end = parser.index_of("\\\\", "end")
     condition = parser.tokens[parser.index : end]
-    if not any(token.kind == "word" and token.text not in RELATIONS for token in condition):
-        return Bracketed("(", (value, parser.relation()), ")")
-    parser.index = end
-    return Bracketed("(", (value, Words(folded_words(" ".join(token.text for token in condition)))), ")")
+    words = {token.text.lower() for token in condition if token.kind == "word" and token.text not in RELATIONS}
+    if words - {"or", "and"}:
+        parser.index = end
+        said = " ".join(folded_words(token.text) or token.text for token in condition)
+        return Bracketed("(", (value, Words(said)), ")")
+    return Bracketed("(", (value, parser.listing() if words else parser.relation()), ")")
 
 
 def _environment(parser: Expressions) -> str:

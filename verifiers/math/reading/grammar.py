@@ -145,7 +145,7 @@ class Parser(Expressions):
             return not self.is_letter_union()
         if token.kind == "number":
             before = self.tokens[self.index - 1]
-            return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "sqrt"))
+            return before.kind != "number" or (token.spaced and self.tokens[self.index - 2].text in ("^", "_", "sqrt"))
         if token.kind == "command":
             return token.text in FACTOR_STARTS
         if token.text in ("{", "(") and (self.ahead().kind == "word" or self.ahead().text == "approx"):

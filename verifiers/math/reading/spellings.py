@@ -52,6 +52,18 @@ def _called(match: re.Match[str]) -> str:
     return match[0] if name in FUNCTIONS else rf"\text{{{name}}}" + (f"({argument})" if argument else "")
 
 
+def _derivative(match: re.Match[str]) -> str:
+    r"""Write a derivative as a name, in which nothing may cancel: `y'` by x, `x'` by t, `f_{xy}` if partial, else `D_{yt}`."""
+    function, total = match["function"], match["sign"] == "d"
+    by = "".join(letter * int(power or 1) for letter, power in re.findall(_BY, match["by"]))
+    if len(by) != int(match["order"] or 1) or (total and len({*by}) > 1):
+        return match[0]
+    if total and by[0] == ("t" if function in "rsvx" else "x"):
+        return f" {function}" + "'" * len(by)
+    return rf" D_{{{function}{by}}}" if total else rf" {function}_{{{''.join(sorted(by))}}}"
+
+
+_BY = r"(?:d|\\partial)\s*([A-Za-z])\s*(?:\^\s*\{?\s*([1-9])\s*\}?\s*)?"
 _REMARK = r"(?:\s|\\[ ,;]|\\q?quad(?![A-Za-z])|[,($]|\\text\s?\{){1,12}+"
 _NAME = r"([A-Za-z](?:_[0-9])?)"
 _IS = r"(?:\s|\\[ ,;]|[$]|\\text\s?\{){1,9}+(?:is\s)?(?:an?|any|some)\s"
@@ -70,10 +82,16 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     # The name of a value at the start of an answer: its argument gets brackets, and a trace loses its typography.
     (
         "[",
-        r"^((?:\\(?:operatorname|mathrm|mathsf|mathit|text)\*?\s*\{\s*)?[A-Za-z]{1,4}(?:\s*\})?)\s*(?:\\left\s*)?\[([^][=]*?)(?:\\right\s*)?\](?=\s*=)",
+        r"((?:^|[,;]\s*)(?:\\ |\s)*(?:\\(?:operatorname|mathrm|mathsf|mathit|text)\*?\s*\{\s*)?[A-Za-z]{1,4}(?:\s*\})?)"
+        r"\s*(?:\\left\s*)?\[([^][=]*?)(?:\\right\s*)?\](?=\s*=)",
         r"\1(\2)",
     ),
     ("nabla", r"^\\nabla\s*([A-Za-z])\s*(?:\([a-z, ]*\))?(?=\s*=)", r"\\text{grad}(\1)"),
+    (
+        "nabla",
+        r"^\\nabla\s*\\(cdot|times)\s*(?:\\(?:mathbf|vec|boldsymbol)\s*)?\{?\s*([A-Za-z])\s*\}?(?=\s*=)",
+        lambda match: rf"\text{{{'div' if match[1] == 'cdot' else 'curl'}}}({match[2]})",
+    ),
     ("tr", r"^tr(?=\s*\(\s*[A-Z][^()=]*\)\s*=)", r"\\text{tr}"),
     (
         "=",
@@ -156,10 +174,12 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
     ),  # a differential
     # A name, in which nothing may cancel.
     (
-        "\\frac",
-        r"\\frac\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}\s*\{\s*(?:d|\\partial)\s*([A-Za-z])\s*\}",
-        r"D_{\1\2}",
+        "frac",
+        r"\\[dtc]?frac\s*\{\s*(?P<sign>d|\\partial)\s*(?:\^\s*\{?\s*(?P<order>[1-9])\s*\}?\s*)?(?P<function>[A-Za-z])\s*\}"
+        r"\s*\{\s*(?P<by>(?:(?P=sign)\s*[A-Za-z]\s*(?:\^\s*\{?\s*[1-9]\s*\}?\s*)?(?:\\,\s*)?){1,4})\}",
+        _derivative,
     ),
+    ("_", r"(?<![A-Za-z])([cC]_[1-9])([1-9][0-9]?)(?=\s*\^\s*\{?\s*[a-z])", r"\1 \2"),  # TeX reads one digit
     ("base", r"\b([0-9][0-9A-Z]*)\s*(?:\\text\s?\{\s*base\s*\}|\(?base)\s*([0-9]{1,2})\b\)?", r"\1_{\2}"),
     ("m", r"(?<=[0-9])\s*((?:\\(?:text|mathrm)\s?\{\s*)?)([AaPp])\.\s?[Mm]\b\.?", r" \1\2m"),
     ("'", r"([0-9]+)\s*'\s*([0-9.]+)\s*(?:\"|'')", r"\1\\text{ ft }\2\\text{ in}"),

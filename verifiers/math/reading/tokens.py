@@ -103,6 +103,8 @@ class _Tokenizer:
 
     def _sign(self) -> None:
         pair = self.text[self.position : self.position + 2]
+        if pair == "!=" and not self.spaced and self.tokens and self.tokens[-1].kind == "number":
+            pair = "!"  # a factorial and its value
         text = pair if pair in _SIGNS else "..." if self.text.startswith("...", self.position) else pair[0]
         if not text.isprintable():
             raise UnreadableError(f"the control character {text!r}")
@@ -305,7 +307,7 @@ def _roman(token: Token, *, may_be_unit: bool) -> list[Token]:
 
 
 def _is_word(run: str, before: list[Token], *, spaced: bool, raised: bool) -> bool:
-    if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES:
+    if len(run) == 1 or run in FUNCTIONS or run.lower() in NAMES or (run == "in" and _in_exponent(before)):
         return False
     if run.isupper() and len(run) == 2 and before and before[-1].text == "{":
         return False  # a segment, as in `\\frac{NO}{BO}`
@@ -326,6 +328,17 @@ def _is_word(run: str, before: list[Token], *, spaced: bool, raised: bool) -> bo
     return len(run) >= 4 and not any(
         run.endswith(name) and len(run) - len(name) <= 2 for name in ("sqrt", "sin", "cos", "tan", "log")
     )
+
+
+def _in_exponent(tokens: list[Token]) -> bool:
+    """Whether a group in braces after a caret is open, in which `in` is a product with the imaginary unit."""
+    depth = 0
+    for index in range(len(tokens) - 1, 0, -1):
+        depth += (tokens[index].text == "{") - (tokens[index].text == "}")
+        if depth > 0 and tokens[index - 1].text == "^":
+            return True
+        depth = min(depth, 0)
+    return False
 
 
 def tokenize(text: str, *, thousands: bool = True, decimal_comma: bool = False) -> list[Token]:
