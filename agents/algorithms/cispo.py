@@ -2,7 +2,7 @@
 
 PPO's clipping of the surrogate removes the gradient of exactly the tokens whose probability has changed most. CISPO caps the
 importance weight instead, so that every token keeps its gradient: -min(ratio, is_cap) A log pi, in which the weight is a
-constant.
+constant. The expected gradient has the biases of GRPO.
 
 Departure from the paper: DAPO's dynamic sampling and length penalty, which the paper uses, are omitted. The penalty is
 available as `truncation="soft-overlong"`.

@@ -3,7 +3,7 @@
 DAPO makes four changes to GRPO. The upper clip range is wider than the lower clip range, so that unlikely tokens can become
 likely (clip-higher). Problems whose completions all score the same are replaced before the update (dynamic sampling). The loss
 is a mean over tokens. Completions close to the limit are penalised (soft overlong shaping; set `truncation="soft-overlong"`,
-`max_tokens` and `overlong_margin`).
+`max_tokens` and `overlong_margin`). The expected gradient of a step has the biases of GRPO.
 
 Departure from the paper: after `max_rounds` rounds of problems, the step continues with the groups so far.
 """

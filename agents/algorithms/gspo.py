@@ -1,8 +1,8 @@
 """GSPO: Group Sequence Policy Optimization (Zheng et al. 2025, arXiv:2507.18071, equations 5, 7 and 14).
 
 GSPO is GRPO with one ratio per completion, the geometric mean of its tokens' ratios. A completion is clipped as a whole, to a
-much narrower range, since means vary less. The departures from the paper are the same as for GRPO, except that the aggregation
-is the paper's.
+much narrower range, since means vary less. The expected gradient has the biases of GRPO with the aggregation
+`sequence-mean-token-mean`. The departures from the paper are the same as for GRPO, except that the aggregation is the paper's.
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ The step is steepest in the space of distributions, whatever the parametrisation
 the Fisher matrix F, and conjugate gradients compute x = F^-1 g (`agents.learn.natural_gradient`). Each step is scaled to a mean
 divergence KL(pi_old || pi) of `max_kl`, by the divergence's quadratic approximation (Rajeswaran et al. 2017, arXiv:1703.02660).
 
-The divergence at each visited state is computed exactly, over all actions (the whole vocabulary).
+The divergence at each visited state is computed exactly, over all actions (the whole vocabulary). The gradient g has the biases
+of PPO: whitening, values of a critic with `gae_lambda` below 1, and the mean over the batch's tokens.
 
 Departures from the paper: the step length is normalised; whitened generalised advantage estimates of a critic replace action
 values; and `damping` is added to the Fisher matrix's diagonal.

@@ -1,7 +1,7 @@
 """ReMax (Li et al. 2023, arXiv:2310.10505, algorithm 1).
 
 ReMax is REINFORCE with the score of a problem's greedy completion as the baseline. This baseline costs one more completion per
-problem, needs no critic, and does not depend on the samples.
+problem, needs no critic, and does not depend on the samples, so that the expected gradient is exact.
 
 A rule for truncated completions that changes scores, such as `truncation="fixed-reward"`, applies to the greedy completion,
 too. If the verifier breaks on a problem's greedy completion, there is no baseline, and all completions of the problem are

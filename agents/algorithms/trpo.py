@@ -5,7 +5,8 @@ divergence's quadratic approximation, the natural gradient step (`npg.py`) is sc
 until the surrogate has improved and the exact divergence is within the bound. If there is no such length, the policy does not
 change.
 
-As in NPG, the divergence at each visited state is over all actions (the whole vocabulary).
+As in NPG, the divergence at each visited state is over all actions (the whole vocabulary), and the gradient has the biases of
+PPO.
 
 Departures from the paper: advantages are whitened generalised advantage estimates of a critic, as in later work (the paper:
 Monte Carlo returns); and `damping` is added to the Fisher matrix's diagonal.

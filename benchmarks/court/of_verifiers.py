@@ -19,8 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from graders import GRADERS, Grader
+from loaded import Loaded
 from second_reading import confirmed
 
+from verifiers import verify
 from verifiers.audit import AuditReport, Label, ReportRow, audit_verifier, draw_cases, write_card
 from verifiers.audit.subjects import SUBJECTS
 
@@ -81,6 +83,22 @@ def by_subject(reports: dict[str, AuditReport]) -> list[list[str]]:
     return lines
 
 
+def by_reward_doctor() -> list[list[str]]:
+    """A line for each grader: its errors on the cases of reward-doctor, as published with it."""
+    from reward_doctor import audit
+
+    def ours(completion: str, reference: str) -> float:
+        return float(verify("math", completion, reference).score)
+
+    lines = []
+    for grader in GRADERS:
+        found = audit(ours if isinstance(grader.verifier, str) else grader.verifier, threshold=0.49)
+        wrong, right = len(found.should_reject), len(found.should_accept)
+        errors = [f"{len(found.false_positives)} of {wrong}", f"{len(found.false_negatives)} of {right}"]
+        lines.append([name_of(grader), *errors, str(len(found.errors))])
+    return lines
+
+
 def table(heads: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
     return "\n".join(["| " + " | ".join(cells) + " |" for cells in (heads, ["---"] * len(heads), *lines)])
 
@@ -109,8 +127,10 @@ def main() -> None:
     for grader in GRADERS:
         if arguments.only not in name_of(grader):
             continue
+        named = isinstance(grader.verifier, str)
         report = audit_verifier(
-            grader.verifier,
+            grader.verifier if named else Loaded,
+            verifier_args={} if named else {"grader": f"graders:{grader.verifier.__name__}", "field": "mathematics"},
             drawn=arguments.drawn,
             seed=arguments.seed,
             answer_format=grader.answer_format,
@@ -130,6 +150,9 @@ def main() -> None:
     text = PAGE.read_text(encoding="utf-8")
     text = written(text, "verifiers", f"{about}\n\n{table(heads, lines)}")
     text = written(text, "subjects", table(["subject", *reports], by_subject(reports)))
+    heads = ["grader", "wrong answers accepted", "right answers refused", "exceptions"]
+    about = f"reward-doctor {importlib.metadata.version('reward-doctor')}; {datetime.date.today().isoformat()}"
+    text = written(text, "reward-doctor", f"{about}\n\n{table(heads, by_reward_doctor())}")
     PAGE.write_text(text, encoding="utf-8")
 
 

@@ -267,6 +267,17 @@ def test_published_faults_that_are_put_back_are_found() -> None:
         assert_found(judge(dataclasses.replace(estimator, group_sizes=(2, 3))), PUBLISHED[estimator.name])
 
 
+def test_a_finding_comes_with_a_program_that_shows_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(COURT))
+    run, published = (runpy.run_path(str(COURT / name)) for name in ("run.py", "published.py"))
+    index = list(published["ADDRESSES"]).index("mean_of_each_completion")
+    small = dataclasses.replace(published["ESTIMATORS"][index], group_sizes=(2, 3))
+    exec("\n".join(run["program"](judge(small), "published", index)), {})
+    assert "factor 0.5" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("agent", "settings"), [("ppo", {}), ("a2c", {"gae_lambda": 0.5}), ("grpo", {}), ("reinforce++", {}), ("opo", {})]
 )

@@ -58,7 +58,12 @@ def passes(program: str, reference: Mapping[str, Any]) -> bool:
 
 def started(program: str, stdin: str) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", program], input=stdin, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-I", "-S", "-c", program],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     return done.stdout if done.returncode == 0 else ""
 
