@@ -13,7 +13,7 @@ class StepText:
     _evaluation: float | None = None
 
     def after(self, metrics: Mapping[str, float]) -> str:
-        """Reward, held-out score, share of groups whose rewards differ and speed, as far as they are known.
+        """The step's reward, held-out score, share of groups with different rewards, and speed; unknown ones are left out.
 
         Args:
             metrics: The step's metrics by the names of `agents.learn.metrics`; `eval/NAME` is a held-out score, `eval/mean` the

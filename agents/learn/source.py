@@ -45,7 +45,7 @@ class OnDemand:
         return Arrived(self._sampling.sample(self._env, self._progress.rounds, self._progress.carried))
 
     def learned(self, arrived: Arrived) -> None:
-        """Add the batch that was learned from to the counts."""
+        """Count a batch from which the agent has learned."""
         self._progress.count(arrived.sampled)
 
     def sample_errored_again(self) -> None:

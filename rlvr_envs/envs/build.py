@@ -427,7 +427,7 @@ def _kept_short(
 def _request_tokens(interaction: Any, dialogue: Dialogue, tools: Sequence[Tool]) -> int:
     """Length in tokens of the shortest answer that requests a summary.
 
-    If only tools answer, the answer begins with a result.
+    If every reply comes from a tool, this answer begins with a tool's result.
     """
     request = SummaryRequest("user", interaction.request)
     said = (*(ToolMessage("tool", "", tool.name) for tool in tools[:1]), request)

@@ -35,12 +35,26 @@ _SYMMETRIC = frozenset(Words(text) for text in ("parallel", "perp", "cong"))
 def same_sentences(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare words as text, and sentences by words and formulas; an answer may omit the gold's words before an equation."""
     comparer.values.use(Tier.PROSE)
+    if isinstance(gold, Words) != isinstance(answer, Words):  # a comma within words
+        gold, answer = _as_words(gold), _as_words(answer)
+        if isinstance(gold, Words) and isinstance(answer, Words):
+            return comparer.same(gold, answer)
     if not (isinstance(gold, Sentence) and isinstance(answer, Sentence)):
         equation = _bare_equation(gold)
         return equation is not None and not isinstance(answer, Sentence) and comparer.same(equation, answer)
     symmetric = len(gold.parts) == 3 and gold.parts[1] in _SYMMETRIC
     orders = (answer.parts, answer.parts[::-1]) if symmetric else (answer.parts,)
     return any(len(gold.parts) == len(parts) and all(map(comparer.same, gold.parts, parts)) for parts in orders)
+
+
+def _as_words(node: Node) -> Node:
+    """Words with commas between them as words; anything else unchanged."""
+    words = [item.text for item in node.items if isinstance(item, Words)] if isinstance(node, ListOf) else []
+    return (
+        Words(" ".join(words))
+        if isinstance(node, ListOf) and node.joiner == "," and len(words) == len(node.items)
+        else node
+    )
 
 
 def _bare_equation(gold: Node) -> Relation | None:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from verifiers.math.compare.assigned import assignments, same_assignments
+from verifiers.math.compare.bound import same_up_to_names
 from verifiers.math.compare.cases import is_by_cases, same_cases
 from verifiers.math.compare.choices import (
     chosen_options,
@@ -24,7 +25,7 @@ from verifiers.math.compare.plain import named_point, plain, point_name, without
 from verifiers.math.compare.relations import same_relations
 from verifiers.math.compare.scalars import same_scalars
 from verifiers.math.compare.sets import as_set_series, same_set_series, same_sets
-from verifiers.math.compare.shapes import is_set_like, items, parameter
+from verifiers.math.compare.shapes import integer_parameter, is_set_like, items, parameter
 from verifiers.math.tree import (
     Bracketed,
     Choice,
@@ -57,12 +58,15 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
     gold, answer = plain(gold), plain(answer)
     if (chosen := chosen_options(comparer, gold)) is not None and chosen == chosen_options(comparer, answer):
         return True
-    if isinstance(gold, SetSeries) or isinstance(answer, SetSeries):
+    indexed = all(integer_parameter(node) is not None for node in (gold, answer))
+    if any(isinstance(node, SetSeries) or (indexed and is_set_like(items(node)[0])) for node in (gold, answer)):
         gold, answer = as_set_series(gold), as_set_series(answer)
     ours = families(gold, given=comparer.in_prompt, flats="flats" in comparer.topics)
     theirs = families(answer, ours, given=comparer.in_prompt) if ours is not None else None
     if ours is not None and theirs is not None and (same := same_families(ours, theirs, comparer.values)) is not None:
         return same
+    if same_up_to_names(comparer, gold, answer):
+        return True
     named = _without_names(comparer, *_without_conditions(*_without_parameter(comparer, gold, answer)))
     if named is None:
         return False

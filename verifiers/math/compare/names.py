@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -106,12 +107,16 @@ def solved(node: Relation) -> tuple[str | None, Node]:
     return None, node.operands[0]
 
 
+_CALLED = re.compile(r"\(,*\)$")
+"""Matches the arguments of a function of variables in its label."""
+
+
 def names_agree(gold: str, answer: str) -> bool:
     """Whether two names may denote one quantity: equal names, words, `x` and `x(t)`, or `y` and the value of a function."""
     if gold.startswith("text:") and answer.startswith("text:") and not (_is_formula(gold) and _is_formula(answer)):
         ours, theirs = (frozenset(name.removeprefix("text:").split()) for name in (gold, answer))
         return ours <= theirs or theirs <= ours
-    if gold.removesuffix("()") == answer.removesuffix("()"):
+    if gold == answer or _CALLED.sub("", gold) == answer or gold == _CALLED.sub("", answer):
         return True
     if gold.startswith("text:") or answer.startswith("text:"):
         return not any(map(_is_formula, (gold, answer)))

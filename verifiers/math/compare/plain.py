@@ -7,7 +7,14 @@ from fractions import Fraction
 
 from verifiers.math.compare.choices import named_ratio
 from verifiers.math.compare.names import solved
-from verifiers.math.compare.shapes import bracket_kind, integer_parameter, is_set_like, items, parameter
+from verifiers.math.compare.shapes import (
+    INEQUALITIES,
+    bracket_kind,
+    integer_parameter,
+    is_set_like,
+    items,
+    parameter,
+)
 from verifiers.math.tree import (
     DOTS,
     Add,
@@ -22,8 +29,10 @@ from verifiers.math.tree import (
     Number,
     Ratio,
     Relation,
+    Sentence,
     SetOf,
     Symbol,
+    Words,
     symbols,
     walk,
 )
@@ -42,6 +51,8 @@ def plain(node: Node) -> Node:
     """Replace a set of one item by the item, multiply out a matrix times a number, and drop unnecessary items of a list."""
     if (values := _values_of_index(node)) is not None:
         return values
+    if isinstance(node, Sentence) and _has_condition(node):
+        return ListOf(node.parts[::2])
     if isinstance(node, ListOf):
         return _without_exclusions(node)
     single = isinstance(node, SetOf) and len(node.items) == 1 and not is_set_like(node)
@@ -70,6 +81,16 @@ def _is_tuple_in_set(node: Relation) -> bool:
     if node.operators != ("in",) or not isinstance(names, Bracketed) or not isinstance(node.operands[1], SetOf):
         return False
     return all(isinstance(name, Symbol) for name in names.items)
+
+
+def _has_condition(node: Sentence) -> bool:
+    """Whether a sentence is a value with a condition in words, as in `2x for x>0`, which a comma could join as well."""
+    value, *words, condition = node.parts
+    inequality = isinstance(condition, Relation) and set(condition.operators) <= INEQUALITIES | {"in"}
+    return words in _CONDITIONAL and inequality and not is_set_like(value)
+
+
+_CONDITIONAL = [[Words(word)] for word in ("for", "if", "when", "where", "with")]
 
 
 def _each_equal(name: Node, family: Node) -> Node:
@@ -155,7 +176,10 @@ def _scaled_matrix(node: Multiply | Divide | Negate) -> Matrix | Bracketed | Non
     factors = [plain(factor) for factor in node.factors]
     matrices = [factor for factor in factors if isinstance(factor, Matrix | Bracketed)]
     rest = tuple(factor for factor in factors if not isinstance(factor, Matrix | Bracketed))
-    return _entrywise(matrices, lambda entries: Multiply((*rest, *entries))) if len(matrices) == 1 else None
+    if len(matrices) != 1:
+        return None
+    zero = Number(Fraction(0))
+    return _entrywise(matrices, lambda entries: zero if entries == (zero,) else Multiply((*rest, *entries)))
 
 
 def _entrywise(terms: Sequence[Node], entry: Callable[[tuple[Node, ...]], Node]) -> Matrix | Bracketed | None:

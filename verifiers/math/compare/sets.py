@@ -327,7 +327,10 @@ def as_set_series(node: Node) -> Node:
     name = integer_parameter(node)
     if name is None or not isinstance(node, ListOf) or len(node.items) != 2:
         return node
-    return SetSeries("union", name, Negate(_INFINITY), _INFINITY, node.items[0])
+    body = node.items[0]
+    if isinstance(body, Relation) and body.operators == ("in",) and isinstance(body.operands[0], Symbol):
+        body = body.operands[1]
+    return SetSeries("union", name, Negate(_INFINITY), _INFINITY, body)
 
 
 def as_set(node: Node) -> Node:

@@ -92,6 +92,8 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"^\\nabla\s*\\(cdot|times)\s*(?:\\(?:mathbf|vec|boldsymbol)\s*)?\{?\s*([A-Za-z])\s*\}?(?=\s*=)",
         lambda match: rf"\text{{{'div' if match[1] == 'cdot' else 'curl'}}}({match[2]})",
     ),
+    ("(", r"^\\(?:vec|mathbf|boldsymbol|overrightarrow)\s*\{?\s*([A-Za-z])\s*\}?(?=\s*\([a-z]\)\s*=)", r"\1"),
+    ("^", r"^([a-z])\s*\^\s*\{?\s*\(([a-z0-9])\)\s*\}?(?=\s*(?:\([a-z]\))?\s*=)", r"\1_{order \2}"),
     ("tr", r"^tr(?=\s*\(\s*[A-Z][^()=]*\)\s*=)", r"\\text{tr}"),
     (
         "=",
@@ -106,6 +108,11 @@ _REWRITINGS: list[tuple[str, str, str | Callable[[re.Match[str]], str]]] = [
         r"(?:\s|\\[ ,;:!]|\\quad){0,9}\(\s?([a-z])\s?\\in\s?(?:Z|\\mathbb\s?\{?\s?Z\s?\}?)\s?\)\s?$",
         r", \1\\in\\mathbb{Z}",
     ),
+    (
+        "(",
+        r"(?:\s|\\[ ,;:!]|\\q?quad){1,9}\(\s*([a-z]\s*(?:[<>]|\\(?:[lg]e(?:q|qslant)?|neq?)(?![A-Za-z]))[^()]{1,60})\)\s*$",
+        r", \1",
+    ),  # a condition in brackets
     *((ending, rf"\b({_MONTHS} [0-9]{{1,2}}){ending}\b", r"\1") for ending in ("st", "nd", "rd", "th")),
     # Read as a unit only if upright, or separate from its number.
     (
