@@ -19,7 +19,7 @@ from verifiers.math.compare.assigned import assignments
 from verifiers.math.compare.flats import flat, same_flats
 from verifiers.math.compare.names import label, names_agree, solved
 from verifiers.math.compare.plain import INTEGER_PARAMETERS, REAL_PARAMETERS, plain
-from verifiers.math.compare.shapes import bracket_kind, parameter, vector_entries
+from verifiers.math.compare.shapes import bracket_kind, items, parameter, vector_entries
 from verifiers.math.tree import (
     Add,
     Bracketed,
@@ -85,13 +85,13 @@ def families(
         flats: Whether the prompt asks for a line or the like, so that a parameter is an arbitrary real number.
     """
     if isinstance(node, Unknown) and node.name == "span":
-        return _span(node.arguments)
-    items, joiner, free, domain = _declaration(node)
-    if (residues := _residues(items, joiner)) is not None:
+        return _span(items(node.arguments[0]) if len(node.arguments) == 1 else node.arguments)
+    listed, joiner, free, domain = _declaration(node)
+    if (residues := _residues(listed, joiner)) is not None:
         return residues
     integer, real = domain == NamedSet("Z"), domain == NamedSet("R")
-    angle = gold is None and _states_angle(items[0])
-    points = _points(items, joiner) if integer or real or (not free and (gold or flats or angle)) else None
+    angle = gold is None and _states_angle(listed[0])
+    points = _points(listed, joiner) if integer or real or (not free and (gold or flats or angle)) else None
     if points is None:
         return None
     names, members = points

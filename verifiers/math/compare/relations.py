@@ -17,9 +17,24 @@ from verifiers.math.compare.names import (
     solved,
 )
 from verifiers.math.compare.scalars import measured, split_unit, without_unit
-from verifiers.math.compare.shapes import INEQUALITIES
+from verifiers.math.compare.shapes import INEQUALITIES, is_infinite
 from verifiers.math.forms import is_integer_literal, is_literal, unordered
-from verifiers.math.tree import DOTS, Add, Divide, Multiply, Negate, Node, Number, Relation, Symbol, symbols, walk
+from verifiers.math.tree import (
+    DOTS,
+    Add,
+    Divide,
+    Integral,
+    Limit,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Relation,
+    Series,
+    Symbol,
+    symbols,
+    walk,
+)
 from verifiers.math.values.exact import substitute
 from verifiers.math.values.numeric import real_value
 
@@ -71,7 +86,8 @@ def _stated(comparer: Comparer, answer: Relation) -> tuple[Node, ...]:
     operators, operands = list(answer.operators), list(answer.operands)
     if set(operators) - {"=", "~"}:
         return ()
-    if _is_name(comparer, operands[0]):
+    diverges = is_infinite(operands[-1]) and isinstance(operands[0], Limit | Series | Integral)
+    if diverges or _is_name(comparer, operands[0]):
         operators, operands = operators[1:], operands[1:]
         formulas = next((index for index, operand in enumerate(operands) if not symbols(operand)), 0)
         operators, operands = operators[formulas:], operands[formulas:]  # area = length times width = 3 times 4

@@ -25,6 +25,7 @@ from verifiers.math.tree import (
     Percent,
     Power,
     Quantity,
+    Series,
     Symbol,
     bound_name,
     children,
@@ -33,7 +34,7 @@ from verifiers.math.tree import (
     walk,
 )
 from verifiers.math.units import CURRENCIES, UNITS, Unit
-from verifiers.math.values.exact import rational_or_none
+from verifiers.math.values.exact import rational_or_none, substitute
 from verifiers.math.values.numeric import real_value
 
 DEGREE = UNITS["degree"]
@@ -188,6 +189,8 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return same_dotted(comparer, gold, answer)
     if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
         return True
+    if _same_terms(comparer, _as_sum(gold), _as_sum(answer)):
+        return True
     gold_value, gold_unit = split_unit(gold)
     answer_value, answer_unit = split_unit(answer)
     units = (measured(gold_unit), measured(answer_unit))
@@ -210,6 +213,28 @@ def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     if same or _same_percents(comparer, gold_value, answer_value):
         return True
     return DEGREE in (gold_unit, answer_unit) and _by_radians(comparer, gold, answer)
+
+
+def _as_sum(node: Node) -> Node:
+    """A multiple of a sum over an index as the sum of the multiples; anything else unchanged."""
+    factors = node.factors if isinstance(node, Multiply) else (node,)
+    sums = [factor for factor in factors if isinstance(factor, Series) and factor.kind == "sum"]
+    if len(sums) != 1 or len(factors) == 1:
+        return node
+    rest = tuple(factor for factor in factors if factor is not sums[0])
+    free = all(sums[0].index not in symbols(factor) for factor in rest)
+    return replace(sums[0], body=Multiply((*rest, sums[0].body))) if free else node
+
+
+def _same_terms(comparer: Comparer, gold: Node, answer: Node) -> bool:
+    """Whether two sums over an index with the same ends have equal terms."""
+    if not (isinstance(gold, Series) and isinstance(answer, Series)) or gold.kind != answer.kind:
+        return False
+    if gold.index != answer.index and gold.index in symbols(answer.body):
+        return False
+    ends = ((gold.lower, answer.lower), (gold.upper, answer.upper))
+    body = substitute(answer.body, answer.index, Symbol(gold.index))
+    return all(map(comparer.same, *zip(*ends, strict=True))) and comparer.values.identical(gold.body, body)
 
 
 def _unit_factor(comparer: Comparer, gold: Unit | None, answer: Unit | None) -> Fraction | None:
