@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import random
 import re
@@ -185,6 +186,11 @@ def silent_signal_deadline(completion: str, problem: Problem) -> Verdict:
     if threading.current_thread() is threading.main_thread():
         return signal_deadline(completion, problem)
     return hangs_on_towers(completion, problem)
+
+
+def depends_on_hashes(completion: str, problem: Problem) -> Verdict:
+    """Notes the hash of a string, which differs from process to process."""
+    return dataclasses.replace(exact(completion, problem), detail={"key": hash(completion)})
 
 
 def evaluates_input(completion: str, problem: Problem) -> bool:

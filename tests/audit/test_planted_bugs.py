@@ -145,6 +145,11 @@ def test_a_deadline_by_signals_that_is_silently_left_out() -> None:
     assert "no answer before the deadline" in report.findings_of(Check.MAIN_THREAD)[0].reason
 
 
+def test_verdicts_of_another_process() -> None:
+    report = audited(broken.depends_on_hashes, golds=("5",))
+    assert {finding.check for finding in report.findings} == {Check.PROCESSES}
+
+
 def test_executing_the_completion() -> None:
     report = audited(broken.evaluates_input, skip=("huge", "long", "nested", "nested-gold"))
     executed = report.findings_of(Check.EXECUTION)

@@ -18,6 +18,7 @@ from verifiers.audit.checks import (
     Tally,
     ask_all,
     check_answers,
+    check_processes,
     check_repeats,
     check_symmetry,
     check_threads,
@@ -144,7 +145,8 @@ def audit_verifier(
         if drawn is not None:
             chosen = [case.problem for case in ordinary if case.family == _ITSELF]
         answers = ask_all(runner, cases, deadline_s, progress or _no_progress)
-        _check_all(tally, runner, cases, answers, deadline_s, seed)
+        with Runner(verifier, verifier_args or {}, memory_mib=memory_mib) as other:
+            _check_all(tally, runner, other, cases, answers, deadline_s, seed)
     name = verifier if isinstance(verifier, str) else repr(verifier)
     _, record = verifier_record(name, verifier_args or {})
     arguments = ", ".join(f"{name}={value!r}" for name, value in record.items())
@@ -202,6 +204,7 @@ def _check_options(problems: Problems | None, answer_format: str | None) -> None
 def _check_all(
     tally: Tally,
     runner: Runner,
+    other: Runner,
     cases: Sequence[Case],
     answers: Sequence[Answer | None],
     deadline_s: float,
@@ -214,6 +217,7 @@ def _check_all(
     rng = random.Random(seed)
     check_repeats(tally, runner, settled, deadline_s, rng)
     check_threads(tally, runner, settled, deadline_s, rng)
+    check_processes(tally, other, settled, deadline_s, rng)
     check_unusable_golds(tally, runner, cases[0], deadline_s)
 
 

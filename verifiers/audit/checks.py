@@ -42,6 +42,8 @@ class Check(enum.StrEnum):
     """Several threads that asked at once got other verdicts than one thread."""
     MAIN_THREAD = "main thread"
     """The verifier raised an exception, hung or judged differently outside the main thread."""
+    PROCESSES = "processes"
+    """Another process, in which strings have other hashes, gave another verdict."""
     SILENT_ERROR = "silent error"
     """A gold that can't be compared with anything was scored; it should have caused VERIFIER_ERROR or an exception."""
 
@@ -180,6 +182,15 @@ def check_threads(
     hostile = [pair for pair in pairs if pair[0].hostile]
     _repeat(tally, runner, sample, deadline_s, "thread", Check.MAIN_THREAD)
     _repeat(tally, runner, hostile, deadline_s, "thread", Check.MAIN_THREAD, chunk=1)
+
+
+def check_processes(
+    tally: Tally, other: Runner, pairs: Sequence[AnsweredCase], deadline_s: float, rng: random.Random
+) -> None:
+    """Repeat a sample of questions in another process."""
+    ordinary = [pair for pair in pairs if not pair[0].hostile]
+    sample = rng.sample(ordinary, min(_THREAD_SAMPLE, len(ordinary)))
+    _repeat(tally, other, sample, deadline_s, "single", Check.PROCESSES)
 
 
 def _repeat(
