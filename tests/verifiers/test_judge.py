@@ -11,6 +11,8 @@ import pytest
 import verifiers
 from tests.json_server import serving
 from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
+from verifiers.audit import audit_verifier
+from verifiers.audit.checks import Check
 from verifiers.judge import PRESETS, JudgeVerifier
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import JudgeReply, ReplyReader
@@ -347,3 +349,16 @@ def test_a_judge_works_within_an_event_loop_and_in_threads_and_as_a_copy(server)
         thread.join()
     assert results == [Outcome.CORRECT] * 4
     assert "sesame" not in repr(judge(server, api_key="sesame"))
+
+
+def test_an_audit_finds_what_a_judge_accepts(server):
+    def reply(body):
+        _, reference, completion = body["messages"][-1]["content"].split("|", 2)
+        return chat("Yes" if reference in completion else "No")
+
+    server.answer = reply
+    arguments = {"model": "m", "server": server.url, **PLAIN}
+    report = audit_verifier("judge", [PROBLEM], verifier_args=arguments, skip=("huge", "long", "injection"))
+    accepted = {finding.answer for finding in report.findings_of(Check.FALSE_POSITIVE)}
+    assert any(answer != "95" and "95" in answer for answer in accepted)
+    assert report.checks["false negative"] > 10
