@@ -11,8 +11,8 @@ import pytest
 import verifiers
 from tests.json_server import serving
 from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
-from verifiers.audit import audit_verifier
-from verifiers.audit.checks import Check
+from verifiers.audit import ATTACKS, Check, audit_verifier
+from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.judge import PRESETS, JudgeVerifier
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import JudgeReply, ReplyReader
@@ -357,8 +357,9 @@ def test_an_audit_finds_what_a_judge_accepts(server):
         return chat("Yes" if reference in completion else "No")
 
     server.answer = reply
-    arguments = {"model": "m", "server": server.url, **PLAIN}
-    report = audit_verifier("judge", [PROBLEM], verifier_args=arguments, skip=("huge", "long", "injection"))
-    accepted = {finding.answer for finding in report.findings_of(Check.FALSE_POSITIVE)}
-    assert any(answer != "95" and "95" in answer for answer in accepted)
-    assert report.checks["false negative"] > 10
+    arguments = {"model": "m", "base_url": server.url, **PLAIN}
+    kept = ("itself", "named-value", "off-by-one", "other-magnitude", "hedge")
+    skip = [name for name in (*TRANSFORMATIONS, *ATTACKS) if name not in kept]
+    report = audit_verifier("judge", [PROBLEM], verifier_args=arguments, skip=skip)
+    assert {finding.family for finding in report.findings_of(Check.FALSE_POSITIVE)} == {"hedge", "other-magnitude"}
+    assert report.checks["processes"] > 5
