@@ -203,8 +203,6 @@ class _Reader:
         opening = self._pieces[self._open[-1][2]] if self._open[-1][2] >= 0 else None
         if opening is not None and not self._source[opening.end : token.start()].strip():
             return True
-        if self._source[: token.start()].rstrip(" ").endswith(":"):
-            return True
         if self._open[-1][0] not in ("bold", "code", "quote") or len(self._open) < 2:
             return False
         outer = self._open[-2][1]
