@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import partial
 
-from verifiers.math.compare.constants import free_constant, same_values
+from verifiers.math.compare.constants import same_values
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.names import is_word_of_letters
 from verifiers.math.forms import unordered
@@ -15,9 +15,7 @@ from verifiers.math.tree import (
     Add,
     Apply,
     Degrees,
-    Derivative,
     Divide,
-    Integral,
     Multiply,
     Negate,
     Node,
@@ -182,8 +180,6 @@ def _without_operands(node: Node) -> Node:
 
 def same_scalars(comparer: Comparer, gold: Node, answer: Node) -> bool:
     """Compare values, after adjusting units, degrees, percentages and constants of integration."""
-    if is_indefinite(gold) or is_indefinite(answer):
-        return _same_antiderivatives(comparer, gold, answer)
     if DOTS in walk(gold):
         return same_dotted(comparer, gold, answer)
     if any(bound_name(node) for node in walk(gold)) and unordered(gold) == unordered(answer):
@@ -258,16 +254,3 @@ def _by_factor(comparer: Comparer, gold: Node, answer: Node) -> bool:
     digits = all(isinstance(node.value if isinstance(node, Negate) else node, Number) for node in (gold, answer))
     factors = (Fraction(1, 100), Fraction(100)) if digits else ()
     return any(comparer.values.equal(Multiply((Number(factor), gold)), answer) for factor in factors)
-
-
-def _same_antiderivatives(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Compare an indefinite integral with an antiderivative that has a constant."""
-    integral, other = (gold, answer) if is_indefinite(gold) else (answer, gold)
-    assert isinstance(integral, Integral)
-    constant = free_constant(other) is not None
-    return constant and comparer.values.identical(integral.body, Derivative(other, integral.variable))
-
-
-def is_indefinite(node: Node) -> bool:
-    """Whether a node is an integral without bounds."""
-    return isinstance(node, Integral) and node.lower is None
