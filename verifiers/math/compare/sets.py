@@ -7,9 +7,11 @@ The normal form consists of the points at which a set begins and ends, from left
 from __future__ import annotations
 
 import functools
+import math
 import operator
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 from verifiers.math.compare.collections import joined_otherwise, same_tuples
@@ -39,7 +41,7 @@ from verifiers.math.tree import (
     symbols,
     walk,
 )
-from verifiers.math.values.exact import signed_number, substitute
+from verifiers.math.values.exact import rational_or_none, signed_number, substitute
 from verifiers.math.values.numeric import real_value
 
 MAX_ENDS = 200
@@ -103,6 +105,22 @@ class RealSet:
         mark = next((mark for mark in self.marks if mark.end.meets(end)), None)
         return (inside, inside) if mark is None else (mark.at, mark.after)
 
+    def holds(self, value: Fraction) -> bool:
+        """Whether a number is in this set, whose ends must be rational.
+
+        Raises:
+            NoSetError: If an end is not rational.
+        """
+        inside = False
+        for mark in self.marks:
+            end = rational_or_none(mark.end.node)
+            if end is None:
+                raise NoSetError("an endpoint that is not rational")
+            if value <= end:
+                return mark.at if value == end else inside
+            inside = mark.after
+        return inside
+
 
 _OPERATIONS: dict[str, Callable[[bool, bool], bool]] = {
     "union": operator.or_,
@@ -151,6 +169,8 @@ def real_set(node: Node) -> RealSet:
         return real_set(node.left).combined(node.kind, real_set(node.right))
     if isinstance(node, Relation):
         return _solutions(node)
+    if isinstance(node, ListOf) and node.joiner != "or" and any(map(_is_integrality, node.items)):
+        return _integers([item for item in node.items if not _is_integrality(item)])
     if isinstance(node, ListOf) and all(isinstance(item, Relation | NamedSet) for item in node.items):
         return _listed([real_set(item) for item in node.items], node.joiner)
     raise NoSetError(type(node).__name__)
@@ -228,6 +248,24 @@ def _half_line(sign: str, end: End) -> RealSet:
     if sign in (">", ">="):
         return _interval(end, sign == ">=", RIGHT, False)
     return _interval(LEFT, False, end, sign == "<=")
+
+
+def _is_integrality(node: Node) -> bool:
+    """Whether a condition states that a variable is an integer."""
+    return isinstance(node, Relation) and node.operators == ("in",) and node.operands[1] == NamedSet("Z")
+
+
+def _integers(conditions: list[Node]) -> RealSet:
+    """The integers between rational bounds, as points."""
+    if not conditions:
+        raise NoSetError("all integers")
+    within = real_set(ListOf(tuple(conditions), "and"))
+    ends = [rational_or_none(mark.end.node) for mark in within.marks] or [Fraction(0)]
+    if ends[0] is None or ends[-1] is None or ends[-1] - ends[0] > MAX_ENDS:
+        raise NoSetError("integers without rational bounds, or too many")
+    candidates = range(math.ceil(ends[0]), math.floor(ends[-1]) + 1)
+    points = [_point(_end(signed_number(number))) for number in candidates if within.holds(Fraction(number))]
+    return RealSet(_union(points).marks, within.variable)
 
 
 def _listed(sets: list[RealSet], joiner: str) -> RealSet:

@@ -42,14 +42,12 @@ _NUMERAL = re.compile(
 )
 _AND_PART = re.compile(r"(?<=[\w}])\s+and\s+a\s+(half|third|quarter)\b")
 _ANY_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3}")
-_REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
 
 
 def in_digits(text: str) -> str:
-    """Write numbers in words as digits; drop a number in brackets that repeats the number before it."""
+    """Write numbers in words as digits."""
     if _ANY_WORD.search(text) is None:
         return text
-    text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
     return _NUMERAL.sub(_digits, _AND_PART.sub(lambda match: rf"+\frac{{1}}{{{_PARTS[match[1]]}}}", text))
 
 
