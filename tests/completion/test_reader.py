@@ -305,6 +305,7 @@ def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: 
         (r"Answer: $(2,\infty)$, excluding the point three", r"(2,\infty)"),
         ("Answer: 7 is one of the two solutions", "7"),
         ("The answer is 2, we get 3 as well", "2"),
+        ("Answer: The cost is 2, so 5 boxes are 10.", "2"),
         ("Answer: 1, 2, or 3 if n is odd", "1, 2"),
         ("<answer>2 (sin x + cos x)</answer>", "2"),
         ("The answer is 2 (sin x + cos x).", "2"),

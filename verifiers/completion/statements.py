@@ -26,10 +26,6 @@ ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
     r"|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
-_CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
-_PREMISE = re.compile(r"\W*[A-Za-z]{2,}\s[^,;.]*\b(?:is|are|was|were|has|have|costs?)\b[^,;.]*[0-9]", re.IGNORECASE)
-"""Matches a sentence about a number; "so" behind it announces a value."""
-_SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _EXCLAIMED = re.compile(r"(?<![-+*/=×÷^0-9.,]\s)(?<![-+*/=×÷^.,(])\b[0-9][0-9.,]*!+\Z")
@@ -85,12 +81,10 @@ def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int,
     while end > first and (view.plain[end - 1] in " \t\n,;:–—" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
-    if (
-        any(stop == value_end for _, stop in view.values)
-        or _SENTENCE.match(view.plain, last)
-        or (not is_within(end - 1, formulas) and _exclaims(view, first, end))
+    if any(stop == value_end for _, stop in view.values) or (
+        not is_within(end - 1, formulas) and _exclaims(view, first, end)
     ):
-        end = value_end  # the sign follows a formula or emphasis, a sentence follows it, or the text has no factorials
+        end = value_end  # the sign follows a formula or emphasis, or the text has no factorials
     whole = view.content(first, end)
     tails = []
     for sign in (_VERB, _EQUALS):
@@ -125,14 +119,12 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         (
             match.start()
             for match in _EXPLANATION.finditer(view.plain, first, last)
-            if match.start() > first
-            and not any(start < match.start() < stop for start, stop in formulas)
-            and not (_CONCLUSION.match(match[0]) and _PREMISE.match(view.plain, first))
+            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
         ),
         last,
     )
     end -= view.plain[end - 1] in "?:"
-    return last if _opened(view.plain[first:end]) > 0 else end
+    return end
 
 
 def after_verb(statement: str) -> str:
@@ -144,8 +136,3 @@ def after_verb(statement: str) -> str:
 def last_line(text: str) -> str:
     """The last line that is not blank, stripped; empty if there is none."""
     return text.rstrip().rpartition("\n")[2].strip()
-
-
-def _opened(text: str) -> int:
-    """The excess of opening over closing round and square brackets; a half-open interval has one of each."""
-    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")
