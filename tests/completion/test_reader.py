@@ -124,6 +124,7 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         "You might think the answer is 42, but the answer is 12.",
         "My teacher says the answer is 42.\n\nThe equation says 2x = 24 so the answer is 12.",
         "The answer is 12. To check with a smaller case: for $n=3$ the answer is 42.",
+        "The answer is not 42 but 12.",
         "The answer is 12 rather than 42.",
         "I put 12 in \\boxed{12}.\n\n(I have used \\boxed{} as requested.)",
     ],

@@ -91,6 +91,8 @@ def _phrase(text: str, cue: re.Match[str], limit: int, *, is_answer: bool) -> Ma
     if not is_answer and is_negated(plain[:at]):
         return None
     statements = statements_at(plain, after, formulas)
+    if statements and (instead := _NOT_BUT.match(plain, *statements[-1])):
+        statements[-1] = instead.end(), statements[-1][1]
     if not statements or is_void(plain[:at], plain[slice(*statements[-1])], is_conditional="would" in plain[at:after]):
         return None
     last = statements[-1][1]
@@ -141,6 +143,9 @@ def _is_heading(plain: str, at: int) -> bool:
     return _HEADING_LINE.fullmatch(plain, plain.rfind("\n", 0, at) + 1, end if end >= 0 else len(plain)) is not None
 
 
+_NOT_BUT = re.compile(
+    r"\W*n(?:o|['’])t\b[^.;\n]{1,60}?(?:\bbut\s+(?:rather\s+)?|,\s+it(?:['’]s|\sis)\s+)", re.IGNORECASE
+)
 _JOINED_TO_NEXT = re.compile(
     r"[^.!?\n]*(?:,|\band|\bor|&)\s*(?:(?:the|my|final|correct|either|also)\s+)*\Z", re.IGNORECASE
 )

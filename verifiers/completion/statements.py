@@ -26,6 +26,9 @@ ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
     r"|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
 )
+_CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
+_PREMISE = re.compile(r"\W*[A-Za-z]{2,}\s[^,;.]*\b(?:is|are|was|were|has|have|costs?)\b[^,;.]*[0-9]", re.IGNORECASE)
+"""Matches a sentence about a number; "so" behind it announces a value."""
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
 _EXCLAIMED = re.compile(r"(?<![-+*/=×÷^0-9.,]\s)(?<![-+*/=×÷^.,(])\b[0-9][0-9.,]*!+\Z")
@@ -119,12 +122,13 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         (
             match.start()
             for match in _EXPLANATION.finditer(view.plain, first, last)
-            if match.start() > first and not any(start < match.start() < stop for start, stop in formulas)
+            if match.start() > first
+            and not any(start < match.start() < stop for start, stop in formulas)
+            and not (_CONCLUSION.match(match[0]) and _PREMISE.match(view.plain, first))
         ),
         last,
     )
-    end -= view.plain[end - 1] in "?:"
-    return end
+    return end - (view.plain[end - 1] in "?:")
 
 
 def after_verb(statement: str) -> str:
