@@ -97,7 +97,6 @@ _REMARK = re.compile(
     r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|some|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
     r"|(?:for|where|with)\b(?=[\s}$]{0,5}(?![nmkjlpqNMK][^,;]*[Rℝ])[A-Za-z]\s{0,3}(?:\\in(?![a-z])|∈)[^,;]{1,40}$))"
 )
-_ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 
 _GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
 _MORE_VALUES = re.compile(
@@ -139,19 +138,13 @@ def _without_remark(text: str) -> str:
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
-_QUALIFIER = re.compile(
-    r"\A\\text(?:bf|it|rm)?\s{0,3}\{\s{0,3}(negative|minus|about|approximately|roughly)\s{0,3}\}\s{0,3}", re.IGNORECASE
-)
 _NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
 
 
 def essence(text: str) -> str:
     """An answer without empty phrases around it, such as "the answer is" and "for all x"."""
-    text = _QUALIFIER.sub(r"\1 ", text, count=1) if text.startswith("\\text") else text
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
     text = _without_remark(text)
-    if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
-        text = only[1]
     shorter = _LEADING.sub("", text, count=1) if _LEADING.match(text) else text
     return text if shorter == text else unwrap(shorter)
