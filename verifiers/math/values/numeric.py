@@ -13,14 +13,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from verifiers.math.tree import Node, symbols
+from verifiers.math.tree import Apply, Node, symbols, walk
 from verifiers.math.values.evaluation import PYTHON_ERRORS, Point, PoleError, Value, context, evaluate
 from verifiers.math.values.exact import (
     NotExactError,
     TooLargeError,
     UndefinedError,
 )
-from verifiers.math.values.sample_points import SamplePoints, is_smooth, sampling_for
+from verifiers.math.values.sample_points import STEPS, SamplePoints, is_smooth, sampling_for
 
 _MIN_POINTS = 2  # minimum number of points if the values at all other points exceed the bounds
 _MIN_INTEGER_POINTS = 3
@@ -101,10 +101,11 @@ def numerically_equal(gold: Node, answer: Node) -> bool | None:
 
 
 def _differ_beside_jumps(gold: Node, answer: Node, sampling: SamplePoints) -> bool:
-    """Whether two expressions with steps in one symbol differ next to a jump of either of them."""
+    """Whether two expressions with steps in one symbol differ next to a jump of a floor or a ceiling in either of them."""
     positions = [Fraction(position) for position in sampling.beside_steps]
     resolution = Fraction(1) if sampling.integers else _JUMP_RESOLUTION
-    for node in (gold, answer):
+    steps = [node for side in (gold, answer) for node in walk(side) if isinstance(node, Apply) and node.name in STEPS]
+    for node in dict.fromkeys(steps or (gold, answer)):
         value = functools.cache(functools.partial(_value_at, node, sampling))
         gaps = [gap for gap in itertools.pairwise(positions) if gap[1] - gap[0] > resolution]
         jumps = [gap for gap in gaps[:: 1 + len(gaps) // _MAX_GAPS] if _changes(value, gap)]
