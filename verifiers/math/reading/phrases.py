@@ -138,11 +138,15 @@ def _without_remark(text: str) -> str:
 
 
 _IN_TOTAL = re.compile(r"\s(?:in\s(?:total|all)|altogether|overall)\Z")
+_QUALIFIER = re.compile(
+    r"\A\\text(?:bf|it|rm)?\s{0,3}\{\s{0,3}(negative|minus|about|approximately|roughly)\s{0,3}\}\s{0,3}", re.IGNORECASE
+)
 _NEGATIVE = re.compile(r"(?:negative|minus)\s+(?=[0-9.\\$])", re.IGNORECASE)
 
 
 def essence(text: str) -> str:
     """An answer without empty phrases around it, such as "the answer is" and "for all x"."""
+    text = _QUALIFIER.sub(r"\1 ", text, count=1) if text.startswith("\\text") else text
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
     text = _without_remark(text)
