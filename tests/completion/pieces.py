@@ -286,7 +286,7 @@ FORMS = (
 # fmt: off
 TAILS = ("", "", "", ", because the two parts add up.", ", because 17 + 391 = 408.", ", since every case is covered.",
          ", as required.", ", which completes the solution.", ", so we are done.", ", where all parts are counted once.",
-         ", right?", ", not ¤.")
+         ", not ¤.")
 """What may stand behind the value of a sentence; `¤` is another value."""
 
 BEFORE = (

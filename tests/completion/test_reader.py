@@ -35,7 +35,6 @@ def outcome(name: str, completion: str, reference: object) -> str:
         (r"<thinking>maybe \boxed{42}</thinking>The answer is 3.", "3"),
         ("The answer is 42<｜end▁of▁sentence｜>", "42"),
         ("Final answer: 3 (2 blue + 1 white)", "3"),
-        ("The answer is 3, right?", "3"),
         ("three (3).", "3"),
         (r"\boxed{12} … Wait, that is wrong. The answer is 42.", "42"),
         ("\\boxed{12}\n\n#### 42", "42"),
@@ -123,7 +122,6 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         "She earns \\boxed{12} dollars a month, or 42 dollars a year.",
         "Only $\\boxed{12}$ leaves a remainder of 1 when divided by 2, 3, or 42.",
         "The answer is 12, because the store, actually, sells only 12.",
-        "Answer: 12 apples were sold.",
         "You might think the answer is 42, but the answer is 12.",
         "My teacher says the answer is 42.\n\nThe equation says 2x = 24 so the answer is 12.",
         "The answer is 12. To check with a smaller case: for $n=3$ the answer is 42.",
@@ -300,17 +298,6 @@ def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: 
             assert (outcome(name, completion, value) == "correct") == (value == answer), (name, value)
 
 
-def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
-    for completion in (
-        "Answer: 7 (3 + 4)",
-        "#### 7 (3 + 4 = 7)",
-        "<answer>7 (3 + 4)</answer>",
-        r"Answer: 7 eggs (7 \times 1 = 7)",
-    ):
-        assert [outcome("math", completion, value) for value in ("7", "49")] == ["correct", "incorrect"]
-    assert [outcome("math", "#### 6 (3 + 4)", value) for value in ("6", "42")] == ["incorrect", "correct"]
-
-
 @pytest.mark.parametrize(
     ("completion", "reference"),
     [
@@ -320,6 +307,7 @@ def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
         (r"Answer: $(2,\infty)$, excluding the point three", r"(2,\infty)"),
         ("Answer: 7 is one of the two solutions", "7"),
         ("The answer is 2, we get 3 as well", "2"),
+        ("Answer: The cost is 2, so 5 boxes are 10.", "2"),
         ("Answer: 1, 2, or 3 if n is odd", "1, 2"),
         ("<answer>2 (sin x + cos x)</answer>", "2"),
         ("The answer is 2 (sin x + cos x).", "2"),

@@ -66,6 +66,7 @@ RIGHT = [
     ("ANSWER: B", "(B)"),
     ("The answer is 1,234.", "1234"),
     ("the answer is $5!$", "120"),
+    ("the answer is 5!", "5"),
     (r"\boxed{-2}, \text{ and } \boxed{3}", "3,-2"),
     ("The answer is: [1, 2]", "[1,2]"),
     (r"\boxed{\displaystyle \frac12}", "0.5"),

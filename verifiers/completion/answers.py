@@ -33,11 +33,6 @@ _REFUSAL = re.compile(
     rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
     re.IGNORECASE,
 )
-
-_OR_NUMBER = re.compile(r"\A[^,]*(?P<joint>,\s+or\s+)(?=[^A-Za-z\s]*(?:[dt]?frac|sqrt|[0-9]))")
-_CALCULATION_BEHIND = re.compile(
-    r"(?<=[\w}$%])\s{1,3}\((?P<calculation>(?:[0-9\s.,$%+*/×÷−-]|\\(?:times|cdot|div)){3,100})(?:=[0-9\s.,$%]{1,20})?\)\Z"
-)
 _CONTINUED = re.compile(
     r"(?<=\S)\s*(?:\n[*# \t]{0,8}(?:Question|Problem|Human|User|Instruction|Q)\*{0,2}:"
     r"|\n#{2,4} (?:Question|Problem|Instruction):?[ \t]*\n"
@@ -167,24 +162,9 @@ class _Search(Generic[Value]):
         if mark.parts and not self._kind.is_list:
             return next((value for part in reversed(mark.parts) if (value := self._value(part)) is not None), None)
         for content in mark.contents:
-            if (value := self._explained(content, mark.form)) is not None:
-                return value
-            value = self._inner(self._without_remark(content) if mark.form == "phrase" else content, mark.form)
-            if value is not None:
+            if (value := self._inner(content, mark.form)) is not None:
                 return value
         return None
-
-    def _explained(self, content: str, form: Form) -> Value | None:
-        """The value before a calculation that yields it, as in `7 (3 + 4)`; None without such a calculation."""
-        match = _CALCULATION_BEHIND.search(content) if content.endswith(")") else None
-        value = self._inner(content[: match.start()], form) if match else None
-        return value if match and value is not None and self._same_as(match["calculation"], value) else None
-
-    def _without_remark(self, content: str) -> str:
-        """A statement without a final remark that begins with `or` and a number, as in `12, or 24 if order matters`."""
-        match = _OR_NUMBER.match(content)
-        is_remark = match is not None and self._kind.read(content[match.end() :], "second") is None
-        return content[: match.start("joint")] if match is not None and is_remark else content
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer that the content of a mark states, either as a whole or in a phrase."""

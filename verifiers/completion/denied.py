@@ -6,7 +6,7 @@ import re
 
 from verifiers.completion import words
 from verifiers.completion.mark import BEFORE, Mark
-from verifiers.completion.statements import SENTENCE_END, TAG_QUESTION
+from verifiers.completion.statements import SENTENCE_END
 
 _CLAUSE_START = re.compile(r"(?:[.!?;:,\n]|\b(?:but|so|then|thus|hence|therefore)\b)(?=[^.!?;:,\n]*+\Z)", re.IGNORECASE)
 _JOINT = re.compile(r",|\b(?:but|so|then|thus|hence|therefore)\b", re.IGNORECASE)
@@ -49,11 +49,6 @@ _START = re.compile(r"[.!?:;\n]\s*")
 _NEGATION_REACH = 40
 
 
-def is_asked(statement: str) -> bool:
-    """Whether a statement is a question other than a tag question."""
-    return statement.endswith("?") and not TAG_QUESTION.search(statement[:-1])
-
-
 def is_negated(before: str) -> bool:
     """Whether a text ends in a negation of what follows."""
     before = before[-_NEGATION_REACH:]
@@ -76,7 +71,7 @@ def is_void(before: str, statement: str, *, is_conditional: bool = False) -> boo
     """Whether a statement is denied, asked or supposed. Set `is_conditional` if its verb is conditional, such as "would be"."""
     before = before[-BEFORE:]
     cut = _CLAUSE_START.search(before)
-    if is_doubted(before[cut.end() :] if cut else before, before) or is_asked(statement):
+    if is_doubted(before[cut.end() :] if cut else before, before) or statement.endswith("?"):
         return True
     if _NEGATED.match(statement) or _VALUE_REJECTED.match(statement):
         return True
@@ -104,7 +99,7 @@ def is_void_here(text: str, mark: Mark) -> bool:
         return False
     after = _END_OF_DISPLAY.split(after, maxsplit=1)[0]
     end = SENTENCE_END.search(after)
-    if is_asked(after if end is None else after[: end.start()]) or is_rejected(after):
+    if (after if end is None else after[: end.start()]).endswith("?") or is_rejected(after):
         return True
     sentence = _STOP.split(before)[-1]
     return is_negated(before) or is_doubted(_JOINT.split(sentence)[-1], sentence)
@@ -130,8 +125,8 @@ def is_void_statement(plain: str) -> bool:
     stripped = plain.rstrip(" .!*_\"'”)")
     start = max((end.end() for end in SENTENCE_END.finditer(stripped) if end.end() < len(stripped)), default=0)
     sentence = stripped[start:]
-    if is_asked(sentence) or not _AROUND.may_match(sentence):
-        return is_asked(sentence)
+    if sentence.endswith("?") or not _AROUND.may_match(sentence):
+        return sentence.endswith("?")
     clauses = re.split(r",\s|\bthen\b", sentence)
     clause = next((part for part in reversed(clauses) if re.search("[0-9A-Z]", part)), sentence)
     return is_doubted(clause, sentence) or bool(

@@ -203,8 +203,6 @@ class _Reader:
         opening = self._pieces[self._open[-1][2]] if self._open[-1][2] >= 0 else None
         if opening is not None and not self._source[opening.end : token.start()].strip():
             return True
-        if self._source[: token.start()].rstrip(" ").endswith(":"):
-            return True
         if self._open[-1][0] not in ("bold", "code", "quote") or len(self._open) < 2:
             return False
         outer = self._open[-2][1]
@@ -307,7 +305,7 @@ class _Reader:
             return self._quote(token, before, after)
         if sign[0] == "`":
             return self._paired(token, sign, "code") or self._start(token, sign, "code")
-        is_edge_before = not before or before in _BEFORE_EMPHASIS or self._follows_command(token)
+        is_edge_before = not before or before in _BEFORE_EMPHASIS
         is_edge_after = not after or after in _AFTER_EMPHASIS
         if len(sign) > 1 and sign[0] == "*":  # one asterisk may multiply, two only between digits and letters
             is_edge_before = is_edge_after = (
@@ -322,10 +320,6 @@ class _Reader:
             return True
         return False
 
-    def _follows_command(self, token: re.Match[str]) -> bool:
-        r"""Whether a token stands directly after a text command, as in `\text{Answer: }*5*`."""
-        return bool(self._pieces) and self._pieces[-1].kind == "TEX" and self._pieces[-1].end == token.start()
-
     def _quote(self, token: re.Match[str], before: str, after: str) -> bool:
         sign = token[0]
         if before and not before.isspace() and (not after or after in _AFTER_EMPHASIS):
@@ -333,7 +327,7 @@ class _Reader:
                 if self._open[index][:2] == ("quote", sign):
                     self._closed(index, token.start(), token.end())
                     return True
-        is_edge = not before or before in _BEFORE_EMPHASIS or sign in "“‘" or self._follows_command(token)
+        is_edge = not before or before in _BEFORE_EMPHASIS or sign in "“‘"
         if sign[0] in _QUOTES and after and not after.isspace() and is_edge:
             self._opened(token, "quote", _QUOTES.get(sign, sign))
             return True

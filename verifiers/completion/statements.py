@@ -22,12 +22,6 @@ _EXPLANATION = re.compile(
     r"(?![^()\n]*\)\s*[-+*/=×÷^])",
     re.IGNORECASE,
 )
-_REMARK = re.compile(
-    rf"[,;]\s+(?!{words.PART_OF_VALUE.pattern})(?=(?:(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\s+){{2,}}"
-    rf"(?!{words.PART_OF_VALUE.pattern})[A-Za-z][A-Za-z'’-]*\W*\Z)",
-    re.IGNORECASE,
-)
-"""Matches a comma or semicolon before the final three or more words of a statement; after a number, such words are a remark."""
 ASIDE = re.compile(
     r"(?<=[\w}$%])(?<!\bin)(?<!cup)\s{1,3}\((?!(?:\W|\d)*(?:sin|cos|tan|log|exp|sqrt|mod|max|min)\b)(?=[^()]*[A-Za-z]{3,})[^()\\,]{1,100}\)\s*$"
     r"|(?<=[a-z]{3})\s{1,3}\([-+]?[0-9][0-9.,]*\)\s*$"
@@ -35,14 +29,8 @@ ASIDE = re.compile(
 _CONCLUSION = re.compile(r"\W*so\b", re.IGNORECASE)
 _PREMISE = re.compile(r"\W*[A-Za-z]{2,}\s[^,;.]*\b(?:is|are|was|were|has|have|costs?)\b[^,;.]*[0-9]", re.IGNORECASE)
 """Matches a sentence about a number; after such a sentence, "so" announces a value."""
-_SENTENCE = re.compile(r"\s[A-Z][a-z]+,?\s")
 _VERB = re.compile(r"\b(?:is|are|was|were|equals|be)\b:?\s*", re.IGNORECASE)
 _WORDS = re.compile(r"[^0-9\\=]*?[A-Za-z]{2,}[^0-9\\=]*?\s[A-Za-z]{2,}[^0-9\\=]*\Z")
-_NUMBER_AS_SUBJECT = re.compile(
-    rf"(?P<number>\W{{0,3}}[0-9][^=\\]*?)\s(?={_VERB.pattern})(?!{words.REJECTIONS.pattern}|\w+\s(?:one|two|some|part|among|twice|half)\b)"
-    r"[^0-9=\\]*\Z",
-    re.IGNORECASE,
-)
 _EXCLAIMED = re.compile(r"(?<![-+*/=×÷^0-9.,]\s)(?<![-+*/=×÷^.,(])\b[0-9][0-9.,]*!+\Z")
 _FACTORIAL = re.compile(r"(?:[0-9)}]|\b[A-Za-z])\s?!(?!\s*(?:[A-Z\n]|\Z))|(?i:factorial|permutation|\barrang)")
 _EQUALS = re.compile(r"\s=\s")
@@ -90,26 +78,17 @@ def _is_label(plain: str, stop: int) -> bool:
     return _LABEL.search(plain, max(0, stop - 2), stop) is not None and not _NEW_SENTENCE.match(plain, stop)
 
 
-TAG_QUESTION = re.compile(rf"{words.TAG_QUESTIONS.pattern}\s*$", re.IGNORECASE)
-
-
 def contents_of(view: View, first: int, last: int, formulas: Sequence[tuple[int, int]]) -> Iterator[str]:
     """The readings of a statement: all but its explanation, the part after its last verb, and its only marked value."""
     end = _start_of_explanation(view, first, last, formulas)
-    if tag_question := TAG_QUESTION.search(view.plain[first:end]):
-        end = first + tag_question.start()
     while end > first and (view.plain[end - 1] in " \t\n,;:–—" or category(view.plain[end - 1]) in ("So", "Mn", "Cf")):
         end -= 1  # punctuation before an explanation, or an emoji
     value_end = first + len(view.plain[first:end].rstrip("!"))
-    if (
-        any(stop == value_end for _, stop in view.values)
-        or _SENTENCE.match(view.plain, last)
-        or (not is_within(end - 1, formulas) and _exclaims(view, first, end))
+    if any(stop == value_end for _, stop in view.values) or (
+        not is_within(end - 1, formulas) and _exclaims(view, first, end)
     ):
-        end = value_end  # the sign follows a formula or emphasis, a sentence follows it, or the text has no factorials
+        end = value_end  # the sign follows a formula or emphasis, or the text has no factorials
     whole = view.content(first, end)
-    if subject := _NUMBER_AS_SUBJECT.match(view.plain, first, end):
-        yield view.content(first, subject.end("number"))
     tails = []
     for sign in (_VERB, _EQUALS):
         verbs = [verb for verb in sign.finditer(view.plain, first, end) if not is_within(verb.start(), formulas)]
@@ -149,11 +128,7 @@ def _start_of_explanation(view: View, first: int, last: int, formulas: Sequence[
         ),
         last,
     )
-    remark = _REMARK.search(view.plain, first, end)
-    if remark and not is_within(remark.start(), formulas) and re.search("[0-9]", view.plain[first : remark.start()]):
-        end = remark.start()
-    end -= view.plain[end - 1] in "?:"
-    return last if _opened(view.plain[first:end]) > 0 else end
+    return end - (view.plain[end - 1] in "?:")
 
 
 def after_verb(statement: str) -> str:
@@ -165,8 +140,3 @@ def after_verb(statement: str) -> str:
 def last_line(text: str) -> str:
     """The last line that is not blank, stripped; empty if there is none."""
     return text.rstrip().rpartition("\n")[2].strip()
-
-
-def _opened(text: str) -> int:
-    """The number of opening minus closing round and square brackets; a half-open interval has one of each."""
-    return sum(text.count(sign) for sign in "([") - sum(text.count(sign) for sign in ")]")

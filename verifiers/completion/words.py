@@ -299,21 +299,9 @@ EXPLANATIONS = Cues(
     ", not; , (i|we|approximately|about|roughly); , (it|they) (is|are|does|do|can|has|have); because; since; as "
     "(we|it|the|required|desired|claimed|shown|expected|needed|requested); which; where; so; i.e.; "
     "that is,?; or equivalently; for the; , (if|unless|although|though|even though|while|whereas|assuming|provided|given); "
-    "when; after; rather than; instead of; , (meaning|leaving|giving|making|so that|and "
+    "when; after; rather than; instead of; , (meaning|leaving|giving|making|rounded|so that|and "
     "(the|this|it|we|so|you|that))",
     "The answer is 42, because 6 * 7 = 42.",
-)
-PART_OF_VALUE = Cues(
-    "Words that belong to the value: text that begins with one of them is not a remark.",
-    "and; or; not; but; plus; minus; times; multiplied; divided; over; per; modulo; mod; except; excluding; including; "
-    "without; unless; when; wherever; for; one; two; three; four; five; six; seven; eight; nine; ten; eleven; twelve; dozen; "
-    "half; third; quarter; hundred; thousand; million; billion; squared; cubed; arbitrary; constant; infinity; zero",
-    "The answer is 3 feet, four inches.",
-)
-TAG_QUESTIONS = Cues(
-    "After the answer, before a question mark: the answer still counts.",
-    ", right; , correct; , isn't it; , no; , yes; , ok; , okay",
-    "The answer is 42, right?",
 )
 REFUSALS = Cues(
     "A completion or a mark that holds one of these declines to answer.",

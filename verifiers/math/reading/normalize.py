@@ -54,13 +54,7 @@ def to_ascii(text: str) -> str:
 
 
 _DELIMITERS = re.compile(r"(?<!\\)\\[()\[\]]")
-_WRAPPERS = [
-    *((mark, mark) for mark in ("$$", "$", "**", "__", "```", "`", '"', "'", "*")),
-]
-_WRAPPERS_BY_SIGN = {
-    sign: [pair for pair in _WRAPPERS if pair[0][0] == sign] for sign in {opening[0] for opening, _ in _WRAPPERS}
-}
-_NESTED_BOX = re.compile(r"\\boxed\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_WRAPPERS = ("$$", "$", "**", "__", "```", "`", '"', "'", "*")
 _TRAILING = " \t\r\n.,;:✓✔✅☑\ufe0f"
 
 
@@ -75,17 +69,9 @@ def unwrap(text: str) -> str:
 
 
 def _unwrap_once(text: str) -> str:
-    if text.startswith("\\boxed") and (boxed := _NESTED_BOX.fullmatch(text)) is not None:
-        return boxed[1].strip()
-    for opening, closing in _WRAPPERS_BY_SIGN.get(text[:1], ()):
-        if (
-            text.startswith(opening)
-            and text.endswith(closing)
-            and len(text) > len(opening) + len(closing)
-            and opening not in (inner := text[len(opening) : len(text) - len(closing)])
-            and closing not in inner
-            and not inner.endswith("\\")
-        ):
+    for mark in _WRAPPERS if text.startswith(_WRAPPERS) else ():
+        inner = text.removeprefix(mark).removesuffix(mark)
+        if len(inner) == len(text) - 2 * len(mark) > 0 and mark not in inner and not inner.endswith("\\"):
             return inner.strip()
     return _without_final_punctuation(text)
 

@@ -42,14 +42,12 @@ _NUMERAL = re.compile(
 )
 _AND_PART = re.compile(r"(?<=[\w}])\s+and\s+a\s+(half|third|quarter)\b")
 _ANY_WORD = re.compile(r"(?<![\\A-Za-z])[A-Za-z]{3}")
-_REPEATED = re.compile(rf"\b([0-9]+)\s*\(((?:{_WORD})[\s\w-]*)\)")
 
 
 def in_digits(text: str) -> str:
-    """Write numbers in words as digits; drop a number in brackets that repeats the number before it."""
+    """Write numbers in words as digits."""
     if _ANY_WORD.search(text) is None:
         return text
-    text = _REPEATED.sub(lambda number: number[1] if in_digits(number[2]) == number[1] else number[0], text)
     return _NUMERAL.sub(_digits, _AND_PART.sub(lambda match: rf"+\frac{{1}}{{{_PARTS[match[1]]}}}", text))
 
 
@@ -99,7 +97,6 @@ _REMARK = re.compile(
     r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|some|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
     r"|(?:for|where|with)\b(?=[\s}$]{0,5}(?![nmkjlpqNMK][^,;]*[Rℝ])[A-Za-z]\s{0,3}(?:\\in(?![a-z])|∈)[^,;]{1,40}$))"
 )
-_ONLY_TEXT = re.compile(r"\\text(?:bf|rm)?\s{0,3}\{([^{}]*)\}")
 
 _GROUP = re.compile(r"[\[(][^\[\]()]*[\])]")
 _MORE_VALUES = re.compile(
@@ -153,7 +150,5 @@ def essence(text: str) -> str:
     text = _NEGATIVE.sub("-", text, count=1) if _NEGATIVE.match(text) else text
     text = _IN_TOTAL.sub("", text) if text.endswith(("l", "r")) else text
     text = _without_remark(text)
-    if text.startswith("\\text") and (only := _ONLY_TEXT.fullmatch(text)) is not None and _LEADING.match(only[1]):
-        text = only[1]
     shorter = _LEADING.sub("", text, count=1) if _LEADING.match(text) else text
     return text if shorter == text else unwrap(shorter)

@@ -96,21 +96,8 @@ def ordered_names(node: Node) -> frozenset[str]:
 
 
 def aligned(gold: Node, answer: Node) -> tuple[Node, Node]:
-    """A gold and an answer in one form: if either writes figures as letters or vectors as coordinates, both do."""
-    figures = [any(map(_is_figure, walk(node))) for node in (gold, answer)]
-    if figures[0] != figures[1] and symbols(gold) and symbols(answer):
-        gold, answer = rewrite(gold, _letters), rewrite(answer, _letters)
+    """A gold and an answer in a common form: vectors as coordinates, if either is written so."""
     return _as_coordinates(gold, _dimension(answer)), _as_coordinates(answer, _dimension(gold))
-
-
-def _is_figure(node: Node) -> bool:
-    return isinstance(node, Symbol) and node.name.startswith(tuple(f"{shape} " for shape in FIGURES))
-
-
-def _letters(node: Node) -> Node | None:
-    if not (isinstance(node, Symbol) and _is_figure(node)):
-        return None
-    return Multiply(tuple(Symbol(letter) for letter in node.name.partition(" ")[2]))
 
 
 def _dimension(node: Node) -> int:

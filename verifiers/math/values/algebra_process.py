@@ -149,28 +149,8 @@ class _Algebra:
         if index in ("i", "e"):
             summand = summand.subs({self.sympy.I if index == "i" else self.sympy.E: symbol})
         if kind == "product" and bounds[2] == self.sympy.oo:
-            return self._infinite_product(summand, symbol, bounds[1])
+            raise ArithmeticError("an infinite product")  # SymPy gives values to some that do not converge
         return (self.sympy.Sum if kind == "sum" else self.sympy.Product)(summand, bounds)
-
-    def _infinite_product(self, factor: Any, index: Any, lower: Any) -> Any:
-        """An infinite product of a rational function of its index, expressed by gamma functions of the zeros and poles.
-
-        It converges if zeros and poles are equal in number and in sum (Whittaker and Watson 1927, section 12.13).
-        """
-        sympy = self.sympy
-        above, below = (sympy.Poly(polynomial, index) for polynomial in sympy.fraction(sympy.cancel(factor)))
-        zeros, poles = sympy.roots(above), sympy.roots(below)
-        if sum(zeros.values()) != above.degree() or sum(poles.values()) != below.degree():
-            raise ArithmeticError("a product whose zeros or poles are not known")
-        if above.LC() != below.LC() or above.degree() != below.degree() or not self._same_sum(zeros, poles):
-            raise ArithmeticError("a product that does not converge")
-        value = sympy.Mul(*(sympy.gamma(lower - pole) ** order for pole, order in poles.items()))
-        value /= sympy.Mul(*(sympy.gamma(lower - zero) ** order for zero, order in zeros.items()))
-        return sympy.gammasimp(value)
-
-    def _same_sum(self, zeros: dict[Any, int], poles: dict[Any, int]) -> bool:
-        sums = [self.sympy.Add(*(root * order for root, order in roots.items())) for roots in (zeros, poles)]
-        return bool(self.sympy.simplify(sums[0] - sums[1]) == 0)
 
 
 _CONSTANTS = {"pi": "pi", "e": "E", "i": "I", "inf": "oo"}

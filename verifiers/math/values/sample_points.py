@@ -47,11 +47,12 @@ _MAX_LANDMARK = 10**15
 _MAX_PARTS = 200  # maximum number of nodes that are searched for landmarks
 _MAX_QUOTIENTS = 4  # up to this many constants are divided by each other, for the breakpoints of |2x-3|
 _DISCRETE = frozenset(("factorial", "factorial2", "binomial", "gcd", "lcm"))
-_STEPS = frozenset(("floor", "ceil"))
+STEPS = frozenset(("floor", "ceil"))
+"""Functions whose values jump."""
 _PERIODIC = frozenset(("gcd", "lcm", "mod"))
-_ORDERED = _STEPS | {"abs", "max", "min", "sgn"}
+_ORDERED = STEPS | {"abs", "max", "min", "sgn"}
 _INTEGER_NAMES = frozenset("nmkjNMK")
-_PIECEWISE = _STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin", "arccos", "arctan", "arccot"}
+_PIECEWISE = STEPS | {"abs", "max", "min", "sgn", "root", "ln", "log", "arcsin", "arccos", "arctan", "arccot"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +137,7 @@ def sampling_for(gold: Node, answer: Node) -> SamplePoints:
     """The points for comparing two expressions with symbols."""
     nodes = [*walk(gold), *walk(answer)]
     names = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, Symbol)))
-    steps = any(isinstance(node, Apply) and node.name in _STEPS for node in nodes)
+    steps = any(isinstance(node, Apply) and node.name in STEPS for node in nodes)
     periodic = any(isinstance(node, Apply) and node.name in _PERIODIC and symbols(node) for node in nodes)
     beside_steps = _beside_steps(nodes) if steps or periodic else ()
     affordable = max(INTEGER_SAMPLES, MAX_WORK // (16 * len(nodes)))
