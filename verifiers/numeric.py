@@ -13,10 +13,10 @@ from typing import Annotated, NamedTuple
 
 from verifiers._settings import check_types
 from verifiers.bounds import AtLeast
-from verifiers.completion.answers import NOTHING, Kind, find
+from verifiers.completion.answers import Kind, find
 from verifiers.completion.cut import cut, thought_names
 from verifiers.completion.denied import is_void_statement
-from verifiers.completion.mark import Form
+from verifiers.completion.mark import NOTHING, Form
 from verifiers.completion.marking import view_of
 from verifiers.completion.statements import after_verb, last_line
 from verifiers.completion.words import REFUSALS, THOUGHTS

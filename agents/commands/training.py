@@ -209,6 +209,10 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
     console.print(f"{steps} done; the run is in {run.folder}")
     if idle := sum(bool(row.get("nonfinite_gradients")) for row in run.rows()):
         console.print(f"in {counted(idle, 'step')}, updates changed no weight, because a gradient was not finite")
+    if broken := int(sum(row.get("verifier_errors") or 0 for row in run.rows())):
+        console.print(
+            f"the verifier broke on {counted(broken, 'completion')}, left out of training: see verifier_errors.jsonl"
+        )
     when = None if held_out is None else held_out.stop_when
     if early and when is not None and (reason := run.held_out.stop_reason(when)) is not None:
         console.print(f"training ended early: {reason}")

@@ -22,6 +22,12 @@ from verifiers import (
     Verifier,
     VerifierContractError,
 )
+from verifiers.completion.mark import NOTHING
+
+_WHERE = (
+    "An answer is in \\boxed{}, after ####, in <answer> tags, after a phrase such as 'the answer is', or the whole completion; "
+    "math with --args extraction=flexible also takes the last number"
+)
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,8 @@ class Verify:
         console.print(f"{verdict.outcome} (score {verdict.score:g})")
         console.print(f"answer: {verdict.answer!r}")
         console.print(printable(to_json(verdict.detail, indent=2)))
+        if NOTHING in (verdict.detail.get("extraction"), verdict.detail.get("reason")):
+            console.print(_WHERE)
         if verdict.outcome is Outcome.VERIFIER_ERROR:
             return 2
         return 0 if verdict.outcome in (Outcome.CORRECT, Outcome.SCORED) else 1

@@ -195,7 +195,13 @@ class UniformSampler:
 
     @property
     def never_solved(self) -> list[int]:
-        """The problems whose last `UNSOLVED_GROUPS` groups have no right completion."""
+        """The problems whose last `UNSOLVED_GROUPS` groups have no right completion.
+
+        There are none if scores are above 0 but never 1, as from a reward model: then no score says that a completion is right.
+        """
+        seen = self._seen.values()
+        if any(one.right > 0 for one in seen) and all(one.unsolved == one.groups for one in seen):
+            return []
         return sorted(problem for problem, seen in self._seen.items() if seen.unsolved >= UNSOLVED_GROUPS)
 
     def shares(self, problems: Sequence[int]) -> dict[str, float]:

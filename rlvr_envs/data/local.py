@@ -146,7 +146,9 @@ def _read_csv(path: Path) -> Iterator[_Read]:
                     )
                 yield dict(values), location, None
     except UnicodeDecodeError as error:
-        raise DataError(f"{path}: not UTF-8 text ({error.reason})") from error
+        raise DataError(
+            f"{path}: not UTF-8 text ({error.reason}); convert it, as with iconv -f latin1 -t utf-8"
+        ) from error
     except csv.Error as error:
         raise DataError(f"{path}: not valid CSV: {error}") from error
 

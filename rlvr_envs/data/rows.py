@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -57,6 +58,8 @@ class Row:
                 return self._nested(column)
         wanted = " or ".join(map(repr, columns))
         present = ", ".join(map(repr, self.values)) or "none"
+        if len(self.values) == 1 and re.search(r"[;\t|]", next(iter(self.values))):
+            present += " (one column: are the values separated by commas?)"
         raise self.error(f"no column {wanted}. Columns found: {present}.{self._nearest(columns)}")
 
     def _nested(self, path: str) -> object:

@@ -19,7 +19,7 @@ from verifiers.completion.behind import (
 from verifiers.completion.code import may_have_code, unfenced, without_code, without_deleted
 from verifiers.completion.denied import is_hypothetical_here, is_void_here
 from verifiers.completion.explicit import explicit_marks
-from verifiers.completion.mark import EXPLICIT, Form, Mark
+from verifiers.completion.mark import EXPLICIT, NOTHING, Form, Mark
 from verifiers.completion.marking import BOX_COMMANDS, TEXT_COMMANDS
 from verifiers.completion.phrases import ANSWERS, continues_list, phrases
 from verifiers.completion.unmarked import end_of, last_value, whole
@@ -27,8 +27,6 @@ from verifiers.completion.unmarked import end_of, last_value, whole
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
 """Every form of an answer, by rank."""
 DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "whole")
-NOTHING = "no answer in the completion"
-"""The reason that is given if no mark of an answer was found."""
 _REFUSAL = re.compile(
     rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
     re.IGNORECASE,

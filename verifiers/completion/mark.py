@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 Form = Literal["box", "hashes", "tag", "json", "phrase", "value", "whole", "number", "second"]
 EXPLICIT: tuple[Form, ...] = ("box", "hashes", "tag", "json")
 """The forms of rank 1."""
+NOTHING = "no answer in the completion"
+"""The reason that is given if no mark of an answer was found."""
 # `second` is not a form of marks. It asks for a strict reading, since a statement after an answer may be a remark about it.
 MOST_MARKS = 64
 """Maximum number of marks of a kind that are considered, counted from the end."""
