@@ -12,7 +12,8 @@ import pytest
 
 import rlvr_envs  # noqa: F401 - registers its environments
 from tests.benchmark_rows import EVERY
-from verifiers import MissingDependencyError, Outcome, Problem, UnknownNameError
+from verifiers import MissingDependencyError, Outcome, Problem, SandboxUnavailableError, UnknownNameError
+from verifiers.sandbox import Command, CommandRunner, Limits
 from verifiers.unit_tests import StdioCase, StdioTests, UnitTestVerifier, languages
 from verifiers.unit_tests.languages import check_languages
 
@@ -196,6 +197,20 @@ def test_what_is_not_installed_is_named_before_anything_is_sampled(
     with pytest.raises(MissingDependencyError, match="apt-get install default-jdk-headless"):
         gymnasium.make_vec(name, num_envs=2, verifier="unit_tests", **arguments)
     languages._home.cache_clear()
+
+
+def test_what_the_system_does_not_isolate_is_named_before_anything_is_sampled(
+    verifier: UnitTestVerifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    installed("cpp")
+
+    def refuse(runner: CommandRunner, command: Command, limits: Limits) -> None:
+        raise SandboxUnavailableError(f"no namespaces for {command.processes} processes")
+
+    monkeypatch.setattr(CommandRunner, "__call__", refuse)
+    verifier.check_installed([Problem("", "", StdioTests(CASES))])
+    with pytest.raises(SandboxUnavailableError, match="no namespaces for 64 processes"):
+        verifier.check_installed([Problem("", "", StdioTests(CASES, languages=("python", "cpp")))])
 
 
 def test_a_program_is_no_larger_than_64_mib(verifier: UnitTestVerifier) -> None:

@@ -9,7 +9,7 @@ import re
 import shutil
 import subprocess
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -106,6 +106,18 @@ def check_languages(names: Sequence[str]) -> None:
             raise unknown_name("language", name, (PYTHON, *languages()))
         if name != PYTHON:
             _home(name)
+
+
+def check_isolation(names: Iterable[str], runner: CommandRunner) -> None:
+    """Check that the system isolates compilers and programs in these languages as they need it.
+
+    Raises:
+        LaunchError, SandboxUnavailableError: As for `CommandRunner`.
+    """
+    for language in (languages()[name] for name in names):
+        processes = _PROCESSES if language.compile else language.processes
+        folder = _FOLDER_MIB if language.compile else language.folder_mib
+        runner(Command(("/bin/true",), folder_mib=folder, processes=processes), _COMPILE)
 
 
 @functools.cache

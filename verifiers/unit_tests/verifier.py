@@ -25,7 +25,7 @@ from verifiers.unit_tests.extraction.extraction import (
     is_path,
 )
 from verifiers.unit_tests.jobs import CONTRACT, Job
-from verifiers.unit_tests.languages import check_languages, labels
+from verifiers.unit_tests.languages import check_isolation, check_languages, labels
 from verifiers.unit_tests.results import JobResult
 from verifiers.unit_tests.separate.entry_points import entry_point_steps
 from verifiers.unit_tests.tests import (
@@ -197,7 +197,9 @@ class UnitTestVerifier:
 
         Raises:
             MissingDependencyError: If a language of the tests is not installed, or pytest if the tests run in it.
+            SandboxUnavailableError: If the system does not isolate programs in a language of the tests.
         """
+        used: set[str] = set()
         for index in range(min(len(problems), _CHECKED)):
             problem = problems[index]
             if isinstance(problem.reference, DeferredTests) and index > 0:
@@ -210,6 +212,9 @@ class UnitTestVerifier:
                 continue  # the problem's own verdict shows the error
             if isinstance(tests, FunctionTests) and tests.together:
                 _ = self._whole
+            if isinstance(tests, StdioTests):
+                used.update(tests.languages)
+        check_isolation(sorted(used - {PYTHON}), self._commands)
 
     def program_in(self, completion: str) -> str:
         """The program found in a completion; empty if there is none."""
