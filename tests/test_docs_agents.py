@@ -76,5 +76,5 @@ def test_the_steps_of_ppo_name_what_does_them() -> None:
     assert ppo.__doc__ is not None
     steps = ppo.__doc__.partition("One training step")[2].partition("Departures")[0]
     names = re.findall(r"\b(?:[a-z]\w+\.)\w+(?:\.\w+)*", steps)
-    assert len(names) == 14
+    assert len(names) == 15
     assert all(callable(pkgutil.resolve_name(f"agents.{name}")) for name in names)
