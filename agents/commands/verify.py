@@ -22,7 +22,7 @@ from verifiers import (
     Verifier,
     VerifierContractError,
 )
-from verifiers.completion.mark import NOTHING
+from verifiers.completion import NOTHING
 
 _WHERE = (
     "An answer is in \\boxed{}, after ####, in <answer> tags, after a phrase such as 'the answer is', or the whole completion; "

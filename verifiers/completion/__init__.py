@@ -21,7 +21,7 @@ if TYPE_CHECKING:
         without_thoughts as without_thoughts,
     )
     from verifiers.completion.explicit import boxed_answer as boxed_answer, form_of as form_of
-    from verifiers.completion.mark import EXPLICIT as EXPLICIT, Form as Form, Mark as Mark
+    from verifiers.completion.mark import EXPLICIT as EXPLICIT, NOTHING as NOTHING, Form as Form, Mark as Mark
     from verifiers.completion.moves import move_in as move_in
 
 READER = 8

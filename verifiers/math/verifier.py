@@ -114,7 +114,7 @@ class MathVerifier:
         if gold is None:
             comparison = Comparison(
                 Outcome.VERIFIER_ERROR,
-                f"the gold answer is {repr(problem.reference)[:_SHOWN]}, not text or a finite number",
+                f"the gold answer is a {type(problem.reference).__name__}, not text or a finite number that can be read",
                 unreadable_reference=True,
             )
         elif extracted.second is not None:

@@ -94,7 +94,7 @@ _LEADING = re.compile(
     re.IGNORECASE,
 )
 _REMARK = re.compile(
-    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{\s{0,3})?\b(?:for\s(?:all|any|some|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
+    r"\\forall(?![A-Za-z])|(?:\\text\s{0,3}\{[\s,(]{0,3})?\b(?:for\s(?:all|any|some|every|each|(?:an\s)?integers?)\b|where\b(?=.{0,60}\binteger)"
     r"|(?:for|where|with)\b(?=[\s}$]{0,5}(?![nmkjlpqNMK][^,;]*[Rℝ])[A-Za-z]\s{0,3}(?:\\in(?![a-z])|∈)[^,;]{1,40}$))"
 )
 
