@@ -150,6 +150,17 @@ def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: st
     assert outcome("math", completion, answer) == "correct"
 
 
+def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
+    for completion in (
+        "Answer: 7 (3 + 4)",
+        "#### 7 (3 + 4 = 7)",
+        "<answer>7 (3 + 4)</answer>",
+        r"Answer: 7 eggs (7 \times 1 = 7)",
+    ):
+        assert [outcome("math", completion, value) for value in ("7", "49")] == ["correct", "incorrect"]
+    assert [outcome("math", "#### 6 (3 + 4)", value) for value in ("6", "42")] == ["incorrect", "correct"]
+
+
 @pytest.mark.parametrize(
     ("completion", "answer", "expected"),
     [

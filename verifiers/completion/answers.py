@@ -26,6 +26,9 @@ from verifiers.completion.unmarked import end_of, last_value, whole
 
 FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "value", "whole", "number")
 """Every form of an answer, by rank."""
+_CALCULATION_AFTER = re.compile(
+    r"(?<=[\w}$%])\s{1,3}\((?P<calculation>(?:[0-9\s.,$%+*/×÷−-]|\\(?:times|cdot|div)){3,100})(?:=[0-9\s.,$%]{1,20})?\)\Z"
+)
 DEFAULT_FORMS: tuple[Form, ...] = ("box", "hashes", "tag", "json", "phrase", "whole")
 _REFUSAL = re.compile(
     rf"(?:[^\w\\]|\\(?:{TEXT_COMMANDS}|{BOX_COMMANDS})\b|\b(?:i|i['’]m|am|sorry|but|so|honestly|well|the|my|final|answer|is)\b)*{words.REFUSALS.pattern}",
@@ -160,9 +163,17 @@ class _Search(Generic[Value]):
         if mark.parts and not self._kind.is_list:
             return next((value for part in reversed(mark.parts) if (value := self._value(part)) is not None), None)
         for content in mark.contents:
+            if (value := self._explained(content, mark.form)) is not None:
+                return value
             if (value := self._inner(content, mark.form)) is not None:
                 return value
         return None
+
+    def _explained(self, content: str, form: Form) -> Value | None:
+        """The value before a calculation that yields it, as in `7 (3 + 4)`; None without such a calculation."""
+        match = _CALCULATION_AFTER.search(content) if content.endswith(")") else None
+        value = self._inner(content[: match.start()], form) if match else None
+        return value if match and value is not None and self._same_as(match["calculation"], value) else None
 
     def _inner(self, content: str, form: Form) -> Value | None:
         """The answer that the content of a mark states, either as a whole or in a phrase."""
