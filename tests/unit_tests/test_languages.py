@@ -208,6 +208,7 @@ def test_what_the_system_does_not_isolate_is_named_before_anything_is_sampled(
         raise SandboxUnavailableError(f"no namespaces for {command.processes} processes")
 
     monkeypatch.setattr(CommandRunner, "__call__", refuse)
+    monkeypatch.setattr("verifiers.unit_tests.languages._isolated", set())
     verifier.check_installed([Problem("", "", StdioTests(CASES))])
     with pytest.raises(SandboxUnavailableError, match="no namespaces for 64 processes"):
         verifier.check_installed([Problem("", "", StdioTests(CASES, languages=("python", "cpp")))])

@@ -15,7 +15,7 @@ _OF_A_SERVER = 129
 
 @contextlib.contextmanager
 def enough_descriptors() -> Iterator[None]:
-    """Raise SandboxUnavailableError with advice if the system reports within the block that too many files are open."""
+    """Raise SandboxUnavailableError with advice if the system says within the block that too many files are open."""
     try:
         yield
     except OSError as error:

@@ -108,16 +108,22 @@ def check_languages(names: Sequence[str]) -> None:
             _home(name)
 
 
-def check_isolation(names: Iterable[str], runner: CommandRunner) -> None:
-    """Check that the system isolates compilers and programs in these languages as they need it.
+def check_isolation(names: Iterable[str], runner: CommandRunner, isolation: str) -> None:
+    """Check that the system isolates compilers and programs in these languages as they need it; once is enough for a process.
 
     Raises:
         LaunchError, SandboxUnavailableError: As for `CommandRunner`.
     """
     for language in (languages()[name] for name in names):
-        processes = _PROCESSES if language.compile else language.processes
-        folder = _FOLDER_MIB if language.compile else language.folder_mib
-        runner(Command(("/bin/true",), folder_mib=folder, processes=processes), _COMPILE)
+        room = (_FOLDER_MIB, _PROCESSES) if language.compile else (language.folder_mib, language.processes)
+        if (isolation, room) not in _isolated:
+            command = Command(("/bin/true",), folder_mib=room[0], processes=room[1], readable=("/bin", "/usr/bin"))
+            runner(command, _COMPILE)
+            _isolated.add((isolation, room))
+
+
+_isolated: set[tuple[str, tuple[int, int]]] = set()
+"""The kinds of isolation, with the size of a folder and the number of processes, that this process has tried."""
 
 
 @functools.cache

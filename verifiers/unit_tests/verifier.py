@@ -214,7 +214,7 @@ class UnitTestVerifier:
                 _ = self._whole
             if isinstance(tests, StdioTests):
                 used.update(tests.languages)
-        check_isolation(sorted(used - {PYTHON}), self._commands)
+        check_isolation(sorted(used - {PYTHON}), self._commands, self._outside)
 
     def program_in(self, completion: str) -> str:
         """The program found in a completion; empty if there is none."""

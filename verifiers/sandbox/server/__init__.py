@@ -1,1 +1,1 @@
-"""The fork server: a warm interpreter that forks the processes of each job and reports how they ended."""
+"""The fork server: a warm interpreter that forks the processes of each job and says how they ended."""

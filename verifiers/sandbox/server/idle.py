@@ -2,7 +2,7 @@
 
 A program that is ready to run uses a whole CPU, unless other programs compete for it. Any load leaves it at least a small
 share, so a program that uses less than this share is idle on any machine. If a program uses more, but no more than one that
-polls every few milliseconds, the server tests whether CPU time is available: if not, the program is not idle.
+polls every few milliseconds, the server checks whether CPU time is available: if not, the program is not idle.
 """
 
 from __future__ import annotations

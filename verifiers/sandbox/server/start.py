@@ -1,4 +1,4 @@
-"""The start of a fork server: it loads everything that its children inherit, enters the jail, and tests it."""
+"""The start of a fork server: it loads everything that its children inherit, enters the jail, and checks it."""
 
 from __future__ import annotations
 
