@@ -567,3 +567,9 @@ def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of
 def test_a_completion_that_is_no_text_is_refused():
     with pytest.raises(InvalidArgumentError, match="a completion must be a string, got None"):
         MathVerifier()(None, Problem("p", "", "5"))
+
+
+def test_a_variable_of_the_problem_is_no_arbitrary_constant():
+    problem = Problem("", "Find all functions of $x$ with f'(x)=0.", "f(x)=c")
+    assert make("math")(r"\boxed{x, x\in\mathbb{R}}", problem).outcome is Outcome.INCORRECT
+    assert make("math")(r"\boxed{f(x)=a, a\in\mathbb{R}}", problem).outcome is Outcome.CORRECT

@@ -91,7 +91,8 @@ def _without_parameter(comparer: Comparer, gold: Node, answer: Node) -> tuple[No
     declared = parameter(answer)
     if parameter(gold) is None and declared is not None and declared[1] == NamedSet("R") and len(only) == 1:
         (name,) = only
-        if name.isalpha() and not (comparer.without_prompt or comparer.in_prompt(Symbol(name))):
+        given = declared[0] in symbols(gold) or any(comparer.in_prompt(Symbol(one)) for one in (name, declared[0]))
+        if name.isalpha() and not (comparer.without_prompt or given):  # a variable of the problem is no constant
             return gold, without_last(renamed(answer, {declared[0]: name}))
     (ours, domain), (theirs, other_domain) = parameter(gold) or ("", gold), parameter(answer) or ("", answer)
     if not ours or not theirs or domain != other_domain or (ours != theirs and ours in symbols(answer)):

@@ -51,7 +51,7 @@ def plain(node: Node) -> Node:
     """Replace a set of one item by the item, multiply out a matrix times a number, and drop unnecessary items of a list."""
     if (values := _values_of_index(node)) is not None:
         return values
-    if isinstance(node, Sentence) and _has_condition(node):
+    if isinstance(node, Sentence) and len(node.parts) == 3 and _has_condition(node):
         return ListOf(node.parts[::2])
     if isinstance(node, ListOf):
         return _without_exclusions(node)
