@@ -131,10 +131,13 @@ def _integers(nodes: list[Node]) -> list[int] | None:
         number = rational_or_none(node)
         if node == DOTS and numbers and not dots:
             dots = True
-        elif number is None or number.denominator != 1 or (dots and not 0 < number - numbers[-1] < MAX_VALUES):
+        elif number is None or number.denominator != 1:
             return None
         else:
-            numbers += range(numbers[-1] + 1, int(number)) if dots else []
+            step = numbers[-1] - numbers[-2] if len(numbers) > 1 else 1
+            if dots and not (0 < step <= number - numbers[-1] < MAX_VALUES and (number - numbers[-1]) % step == 0):
+                return None
+            numbers += range(numbers[-1] + step, int(number), step) if dots else []
             numbers.append(int(number))
             dots = False
     return None if dots or len(numbers) > MAX_VALUES else numbers
