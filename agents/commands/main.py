@@ -227,7 +227,7 @@ def _needing_torch(prog: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name in ("torch", "transformers", "jaxtyping"):
+        if error.name in ("torch", "transformers"):
             raise missing_dependency(error.name, "train", prog) from error
         raise
 

@@ -564,6 +564,13 @@ def test_what_an_operation_on_sets_makes_is_an_answer_where_the_prompt_speaks_of
         assert not correct(gold, answer, prompt="What do we know of $A$ and $B$?")
 
 
+def test_a_degree_of_fields_is_a_name_where_the_prompt_has_it():
+    degree = r"[\mathbb{Q}(\sqrt[3]{2},i):\mathbb{Q}]"
+    assert correct("6", f"{degree}=6", prompt=f"Find ${degree}$.")
+    assert not correct("6", f"{degree}=7", prompt=f"Find ${degree}$.")
+    assert not correct("6", f"{degree}=6", prompt=r"Find $[\mathbb{Q}(\sqrt[3]{2}):\mathbb{Q}]$.")
+
+
 def test_a_completion_that_is_no_text_is_refused():
     with pytest.raises(InvalidArgumentError, match="a completion must be a string, got None"):
         MathVerifier()(None, Problem("p", "", "5"))
