@@ -1,4 +1,4 @@
-"""The command `rlvr eval`."""
+"""The command `rlvr eval`, and the figures that it prints."""
 
 from __future__ import annotations
 

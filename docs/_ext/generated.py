@@ -346,10 +346,19 @@ def _folder(folder: Path, paths: list[Path]) -> str:
         if path.name == "__init__.py":
             lines[1] = f"\n{subject}\n"
         else:
-            defined = [node.name for node in tree.body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
-            shown = ", ".join(f"`{name}`" for name in defined if not name.startswith("_"))
+            shown = ", ".join(f"`{name}`" for name in _defined(tree) if not name.startswith("_"))
             lines.append(f"| `{path.name}` | {subject} | {shown} |")
     return "\n".join(lines if len(lines) > 4 else lines[:2]).rstrip()
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """The functions, classes and constants of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def found(table: completion_words.Cues) -> str:
