@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from agents import AGENTS, Learner, load_policy, save_model, tiny_model
+from agents import AGENTS, Agent, Learner, load_policy, save_model, tiny_model
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, HuggingFaceTokenizer
 from rlvr_envs.tasks import CLASSES
 from tests.commands import Command
@@ -117,23 +117,25 @@ def test_gold_answers_pass(name: str, local_data: Path, rlvr: Command) -> None:
     assert "gold completion" in output
 
 
+def checked(rlvr: Command, folder: Path, rows: list[dict[str, Any]], *arguments: str) -> tuple[int, str]:
+    """The exit code and output of `check-dataset Text` with these rows."""
+    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    words = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={folder / 'data.jsonl'}", *arguments)
+    return rlvr(*words)[:2]
+
+
 def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command) -> None:
     rows = [{"question": "1+1", "answer": "2", "gold": "2"}, {"question": "1+2", "answer": "3", "gold": "4"}]
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     columns = "columns={'prompt': 'question', 'reference': 'answer', 'gold_completion': 'gold'}"
-    arguments = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={path}", columns)
-    code, output, _ = rlvr(*arguments)
+    code, output = checked(rlvr, tmp_path, rows, columns)
     assert code == 1
     assert "/train/1: incorrect, answer '4'" in output
     assert "1 of 2 gold completions pass, 1 incorrect" in output
 
 
 def test_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
-    path = tmp_path / "data.jsonl"
-    path.write_text("".join(f'{{"question": "q", "answer": {n}.5}}\n' for n in range(8)), encoding="utf-8")
-    arguments = ("check-dataset", "Text", "--split", "train", "--verifier", "exact", "--args", f"dataset={path}")
-    code, output, _ = rlvr(*arguments)
+    rows = [{"question": "q", "answer": n + 0.5} for n in range(8)]
+    code, output = checked(rlvr, tmp_path, rows, "--verifier", "exact")
     assert code == 1
     assert "data/train/0, data/train/1, data/train/2 and 5 more: verifier_error" in output
     assert output.count("exact match compares") == 1
@@ -187,17 +189,10 @@ def test_eval_searches_and_says_where_the_score_is_no_accuracy(
         assert ("an upper bound like pass@k, not an accuracy" in output) == (guide == "oracle")
         assert ("warning: the samples were chosen by the verdicts" in errors) == (guide == "oracle")
         manifest = json.loads((tmp_path / guide / "manifest.json").read_text())
-        assert manifest["settings"]["search"] == {
-            "method": "best-of-n",
-            "n": 2,
-            "guide": guide,
-            "oracle": guide == "oracle",
-        }
+        settings = {"method": "best-of-n", "n": 2, "guide": guide, "oracle": guide == "oracle"}
+        assert manifest["settings"]["search"] == settings
     code, output, errors = rlvr("compare", str(tmp_path / "likelihood"), str(tmp_path / "oracle"))
     assert (code, "oracle: its samples were chosen by the verdicts that score them" in output + errors) == (0, True)
-    code, _, errors = rlvr("eval", "--env", "Reverse", "--model", str(model_folder), "--guide", "oracle")
-    assert code != 0
-    assert "--search-args, --guide and --guide-args belong to a search: give --search, too" in errors
 
 
 def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
@@ -222,19 +217,6 @@ def test_training_writes_a_run(tmp_path: Path, rlvr: Command) -> None:
         code, output, _ = rlvr(*evaluated)
         assert code == 0
         assert "(3 problems x 1)" in output
-    code, _, error = rlvr("train", "reinforce", *options)
-    assert code == 2
-    assert "holds a run already" in error
-    changed = (*options, "--problems-per-step", "5", "--resume")
-    code, _, error = rlvr("train", "reinforce", *changed)
-    assert code == 2
-    assert "config.problems_per_step was 4 and is now 5" in error
-
-
-def test_an_unknown_command_is_refused_with_the_nearest(rlvr: Command) -> None:
-    code, _, error = rlvr("tran")
-    assert code == 2
-    assert "unknown command 'tran'. Did you mean 'train'?" in error
 
 
 def test_an_agent_of_the_users_trains_from_the_current_folder(
@@ -254,18 +236,10 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "        return self.config.factor * batch.scores[:, None].expand(batch.tokens.shape)\n"
         "    def loss(self, batch, logprobs, advantages):\n"
         "        return -advantages * logprobs\n"
-        "class Lossless(Agent):\n"
+        "class Flat(Times):\n"
         "    def advantages(self, batch):\n"
         "        return batch.scores\n"
-        "class Nameless(Times):\n"
-        "    name = None\n"
-        "class Flat(Lossless):\n"
-        "    name = 'flat'\n"
-        "    def loss(self, batch, logprobs, advantages):\n"
-        "        return -advantages * logprobs\n"
-        "class Silent(Flat):\n"
-        "    def advantages(self, batch):\n"
-        "        return batch.loss_mask.double()\n"
+        "class Silent(Times):\n"
         "    def loss(self, batch, logprobs, advantages):\n"
         "        pass\n"
     )
@@ -278,11 +252,8 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
     config = json.loads((tmp_path / "run" / "config.json").read_text())
     assert (config["agent"], config["config"]["factor"]) == ("times", 3.0)
     for name, message in {
-        "users_agent:Nameless": "has no name",
-        "users_agent:Lossless": "does not define loss",
         "users_agent:Flat": "Flat.advantages must return a floating-point number for each token, a tensor of shape (",
         "users_agent:Silent": "Silent.loss must return a floating-point number for each token, a tensor of shape (",
-        "users_agent:dataclass": "is not a subclass of agents.Agent",
         "users_agent:Tims": "Did you mean 'Times'?",
         "no_such_module:Mine": "there is no module 'no_such_module'",
     }.items():
@@ -317,40 +288,21 @@ def test_a_run_with_the_card_of_its_verifier(tmp_path: Path, rlvr: Command) -> N
     row = json.loads((tmp_path / "run" / "metrics.jsonl").read_text())
     assert 0 <= row["noise/false_positives/low"] <= row["noise/false_positives"] <= row["noise/false_positives/high"]
     assert rlvr("train", "grpo", *options, tmp_path / "run", "--resume")[0] == 0  # a card changes no result
-    code, _, errors = rlvr("train", "grpo", *options, tmp_path / "two", "--verifier-card", tmp_path / "no.md")
-    assert code == 2
-    assert "which is no file" in errors
 
 
 @pytest.mark.parametrize("lora", [(), ("--lora-rank", "2")])
 def test_the_policys_settings_are_options(
-    lora: tuple[str, ...],
-    tmp_path: Path,
-    model_folder: Path,
-    rlvr: Command,
-    monkeypatch: pytest.MonkeyPatch,
+    lora: tuple[str, ...], tmp_path: Path, model_folder: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from agents import Agent
-
     policies = []
     monkeypatch.setattr(Agent, "learn", lambda self, *_, **__: policies.append(self.policy))
-    asked = {
-        "precision": "bfloat16",
-        "checkpointing": "on",
-        "shared_prefix": False,
-        "max_cached_tokens": 99,
-        "fast": False,
-        "temperature": 0.5,
-    }
-    options = (
-        *("--precision", "bfloat16", "--checkpointing", "on", "--no-shared-prefix", "--max-cached-tokens", "99"),
-        *("--no-fast", "--temperature", "0.5", *lora),
-    )
+    asked = {"precision": "bfloat16", "checkpointing": "on", "max_cached_tokens": 99, "temperature": 0.5}
+    options = [word for name, value in asked.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+    options += ["--no-shared-prefix", "--no-fast", *lora]
+    asked |= {"shared_prefix": False, "fast": False}
     for number, model in enumerate(("tiny", str(model_folder))):
         folder = tmp_path / str(number)
-        small = (
-            SMALL if model == "tiny" else tuple(word for word in SMALL if word != "tokenizer=char")
-        )  # it has its own
+        small = [word for word in SMALL if model == "tiny" or word != "tokenizer=char"]  # a model has its own
         code, _, errors = rlvr("train", "grpo", *small, "--model", model, "--run-folder", str(folder), *options)
         assert code == 0, errors
         config = json.loads((folder / "config.json").read_text())
@@ -399,9 +351,6 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, rlvr: Com
     assert code == 0
     assert "2 steps, last loss" in output
     assert "2 steps, learning rate 9.6e-04, chosen for 1.05 M parameters; set --steps and --learning-rate" in output
-    code, _, errors = rlvr("sft", *start, "--steps", "2")
-    assert code == 2
-    assert "is not empty" in errors
     folder = tmp_path / "run"
     options = ("--env", "Reverse", "--model", str(model), "--steps", "1", "--run-folder", str(folder))
     code, output, errors = rlvr("train", "grpo", *options, "--problems-per-step", "2", "--lora-rank", "2")
@@ -419,9 +368,6 @@ def test_a_warm_start_is_a_model_to_train_and_to_score(tmp_path: Path, rlvr: Com
 
 
 OWN = '''
-import gymnasium
-import numpy as np
-
 from rlvr_envs import TaskEnv, TaskSpec
 from verifiers import Problem
 
@@ -445,32 +391,6 @@ def without_split():
     return problems("train")
 
 
-class Twos(gymnasium.Env):
-    """Pays for each token 2; a plain environment, which knows no splits."""
-
-    def __init__(self, width=5):
-        self.width = width
-        box = gymnasium.spaces.Box
-        self.observation_space = gymnasium.spaces.Dict(
-            {"tokens": box(0, 3, (width,), np.int32), "length": box(0, width, (1,), np.int32)}
-        )
-        self.action_space = gymnasium.spaces.Discrete(4)
-
-    def _observation(self):
-        tokens = np.zeros(self.width, dtype=np.int32)
-        tokens[: len(self.tokens)] = self.tokens
-        return {"tokens": tokens, "length": np.array([len(self.tokens)], dtype=np.int32)}
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.tokens = [1]
-        return self._observation(), {}
-
-    def step(self, action):
-        self.tokens.append(int(action))
-        return self._observation(), float(action == 2), len(self.tokens) == self.width, False, {}
-
-
 def vowels(completion, problem):
     return sum(map(completion.count, "aeiou")) / 3
 
@@ -492,6 +412,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+COUNT_UP = "tests.agents.test_adapter:CountUp"
 _SMALL = ("--steps", "1", "--num-envs", "4", "--problems-per-step", "2", "--group-size", "2")
 
 
@@ -505,11 +426,10 @@ def test_training_takes_an_environment_and_a_verifier_of_ones_own(own_folder: Pa
 
 
 def test_training_takes_a_plain_gymnasium_environment(own_folder: Path, rlvr: Command) -> None:
-    arguments = ("--env", "own_things:Twos", "--env-args", "width=4", *_SMALL)
-    code, _, said = rlvr("train", "grpo", *arguments)
+    code, _, said = rlvr("train", "grpo", "--env", COUNT_UP, "--env-args", "masked=True", *_SMALL)
     assert code == 0, said
-    [line] = (own_folder / "runs" / "grpo-own_things.Twos" / "metrics.jsonl").read_text().splitlines()
-    assert json.loads(line)["reward"] >= 0
+    [line] = (own_folder / "runs" / f"grpo-{COUNT_UP.replace(':', '.')}" / "metrics.jsonl").read_text().splitlines()
+    assert json.loads(line)["reward"] >= 1  # for each of its tokens, which are all even
 
 
 def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Path, rlvr: Command) -> None:
@@ -526,8 +446,8 @@ def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Pat
     [
         ("train grpo --env own_things:NUMBER", "'own_things:NUMBER' is 3; expected a class of environments"),
         ("train grpo --env not_there:Env", "there is no module 'not_there'"),
-        ("envs own_things:Twos", "expected a subclass of rlvr_envs.TaskEnv"),
-        ("sft --env own_things:Twos --out m", "own_things:Twos has no data set of gold completions"),
+        (f"envs {COUNT_UP}", "expected a subclass of rlvr_envs.TaskEnv"),
+        (f"sft --env {COUNT_UP} --out m", "CountUp has no data set of gold completions"),
         ("train grpo --env Addition --verifier-args a=1", "of no verifier: name it with --verifier"),
         ("train grpo --env Addition --verifier own_things:NUMBER", "of type int, which cannot be called"),
         ("audit-verifier --dataset Addition", "no verifier to audit"),

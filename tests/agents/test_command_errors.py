@@ -285,7 +285,7 @@ VALUES = (
     -1,
     0,
     10**18,
-    float("nan"),
+    math.nan,
     "abc",
     "",
     "\ud800",
@@ -296,6 +296,7 @@ VALUES = (
     ("math", 3),
     b"x",
     Path("x"),
+    print,
     object(),
 )
 
@@ -373,6 +374,8 @@ MESSAGES = {
     "train grpo --env Sort --mix-by tokens": "--mix-by tokens has no effect, since there is one environment",
     "train grpo --env Addition --adaptive digits=1,2 --env-args digits=3": "chooses the values of 'digits', and --env-args",
     "train grpo --env Addition,Sort --env-args digits=1 --run-folder new": "Sort: the environment got an",
+    "tran": "unknown command 'tran'. Did you mean 'train'?",
+    "train grpo --env Sort --verifier-card nowhere": "which is no file",
     "train --env Sort": "usage: rlvr train AGENT [options]: expected first one of reinforce, ",
     "train gdpo --env CartPole-v1": "GDPO needs a score of several parts, which only",
     "train sarsa --env Maze --out x": "unknown option --out. Did you mean --run-folder? See rlvr train sarsa",
@@ -382,6 +385,7 @@ MESSAGES = {
     "eval --env Sort --model cut_model --out new": "no causal language model",
     "eval --env Sort --mdel x": "unknown option --mdel. Did you mean --model? See rlvr eval --help",
     "eval --env Sort --run-folder x": "unknown option --run-folder. Did you mean --out? See rlvr eval --help",
+    "eval --env Sort --model model --guide oracle": "--guide and --guide-args belong to a search: give --search, too",
     "eval --problems 3": "missing: --env, --model; see rlvr eval --help",
     "eval --env Sort --model": "--model needs a value; see rlvr eval --help",
     "eval --env Sort --model m --price 1": "--price: expected FLOAT FLOAT, got '1'; see rlvr eval --help",
@@ -430,10 +434,7 @@ def test_a_plot_is_written_under_the_name_that_was_typed(workplace: Path, capsys
 def damaged_models(folder: Path) -> None:
     small_model(257).save_pretrained(folder / "bare_model")
     save_model(folder / "wide_model", small_model(4000), ByteTokenizer())
-    for name in ("empty_config", "no_settings", "cut_model"):
-        save_model(folder / name, small_model(257), ByteTokenizer())
-    (folder / "empty_config" / "config.json").write_text("")
-    (folder / "no_settings" / "config.json").write_text("{}")
+    save_model(folder / "cut_model", small_model(257), ByteTokenizer())
     weights = folder / "cut_model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
 
@@ -509,17 +510,13 @@ def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None
         ("the seed must be 0, got epochs=2 for 3 epochs", (), "the seed must be 0, got --epochs 2 for 3 epochs"),
         ("set `reference_sync_every`, or scale='none'.", (), "set --reference-sync-every, or --scale none."),
         ("fast=False or fast=True: set engine to 'vllm'", (), "--no-fast or --fast: set --engine to 'vllm'"),
-        (
-            "config.group_size, runs/group_size and max_new_tokens",
-            (),
-            "config.group_size, runs/group_size and max_new_tokens",
-        ),
-        ("set learner=LearnerConfig()", (), "set learner=LearnerConfig()"),
+        ("config.group_size, runs/group_size and max_new_tokens", (), None),
+        ("set learner=LearnerConfig()", (), None),
         ("max_tokens must be at least 1", ("--verifier-args", "max_tokens=0"), "max_tokens must be at least 1"),
-        ("is called as f(epochs=1)", (), "is called as f(epochs=1)"),
-        ("resume it (--resume, resume=True)", (), "resume it (--resume, resume=True)"),
-        ("unknown verifier 'x'. Known: math, group_size.", (), "unknown verifier 'x'. Known: math, group_size."),
+        ("is called as f(epochs=1)", (), None),
+        ("resume it (--resume, resume=True)", (), None),
+        ("unknown verifier 'x'. Known: math, group_size.", (), None),
     ],
 )
-def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str) -> None:
-    assert with_option_names(message, AGENT_COMMANDS.load("grpo"), typed) == shown
+def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str | None) -> None:
+    assert with_option_names(message, AGENT_COMMANDS.load("grpo"), typed) == (shown or message)

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from agents import (
     RLOO,
-    Batch,
     CausalLMPolicy,
+    CriticConfig,
     Episode,
     LearnerConfig,
     PolicyConfig,
@@ -37,14 +37,14 @@ from agents.algorithms.dqn import action_values
 from agents.distributed.rollouts import row_of, trajectory_of
 from agents.learn import contexts
 from agents.learn.batch_passes import token_logprobs
+from agents.learn.critic import make_critic
 from agents.learn.natural_gradient import flat_gradient, flat_parameters, mean_kl, set_flat_parameters
 from agents.learn.replay import ReplayBuffer
-from agents.policies.trainable import TokenOutputs
 from agents.rollouts.given import given_turns
 from agents.rollouts.states import states_before
 from agents.search.prefixes import Scripted, played
 from rlvr_envs import ByteTokenizer, CharTokenizer, FixedActions, Reply, TokenVectorEnv, Turn
-from tests.agents.agent_cases import gradient, make_agent, some_batch
+from tests.agents.agent_cases import make_agent, state_values
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.envs.helpers import says, streams
 from verifiers import InvalidArgumentError, Message, Problem, dialogue_of
@@ -142,14 +142,11 @@ EPISODES = [Episode(index % 5, index, 100 + index) for index in range(6)]
     ("seed", "rows", "late", "deep"), [(0, 1, False, False), (1, 4, True, False), (2, 4, False, True)]
 )
 def test_what_was_sampled_is_what_its_own_context_alone_predicts(seed: int, rows: int, late: bool, deep: bool) -> None:
-    check_sampled(seed, rows, late=late, deep=deep)
-
-
-def check_sampled(seed: int, rows: int, *, late: bool, deep: bool) -> None:
     policy: Any = transformer() if deep else reader()
     env = world(rows, Cuts(seed), verification="deferred" if late else "sync")
     trajectories = rollout(env, policy, EPISODES)
     env.close()
+    assert sum(len(one.contexts) for one in trajectories) >= 6
     for one in trajectories:
         assert_equal_stored(alone(policy, one).detach(), one.logprobs, size=10)
         for context in contexts_of(one)[1:]:
@@ -191,11 +188,6 @@ def test_a_wrapper_that_scales_rewards_scales_those_of_late_replies() -> None:
     for mine, late, expected in zip(rewards["sync"], rewards["deferred"], plain, strict=True):
         np.testing.assert_allclose(mine, expected)
         np.testing.assert_allclose(late, expected)
-
-
-def test_the_random_cuts_are_cuts() -> None:
-    counts = [len(one.contexts) for one in rollout(world(4, Cuts(0)), reader(), EPISODES)]
-    assert sum(counts) >= 6
 
 
 def test_an_episode_has_all_of_its_tokens_in_order() -> None:
@@ -274,91 +266,31 @@ def test_without_a_cut_nothing_is_split() -> None:
 # Learning
 
 
-def cut_batch(policy: CausalLMPolicy, seed: int = 0) -> list[Trajectory]:
-    """Groups of episodes, of which most go on in other contexts at tokens of the environment."""
-    made = []
-    for one in some_batch(policy, seed, groups=2):
-        places = np.flatnonzero(~one.policy_mask[4:-1]) + 4
-        made.append(dataclasses.replace(one, contexts=tuple(places[:: 1 + seed % 2].tolist())))
-    assert sum(len(one.contexts) > 0 for one in made) > len(made) / 3
-    return made
-
-
-def slow_split(batch: Batch) -> Sequence[tuple[int, slice, Batch]]:
-    """Each context of each episode as a batch of one row: the row of the episode, where it stands there, and the batch."""
-    every = []
-    for row in range(len(batch)):
-        assert batch.contexts is not None
-        numbers = batch.contexts[row, : int(batch.lengths[row])]
-        for number in range(int(numbers[-1]) + 1):
-            places = (numbers == number).nonzero()[:, 0]
-            at = slice(int(places[0]), int(places[-1]) + 1)
-            one = dataclasses.replace(
-                batch.map(lambda value: value[row : row + 1, at], lambda value: value[row : row + 1]),  # noqa: B023
-                lengths=torch.tensor([len(places)]),
-                contexts=None,
-            )
-            every.append((row, at, one))
-    return every
-
-
-def slow(function: Any, extra: int) -> Any:
-    """A reading of a batch, made of readings of one context at a time."""
-
-    def read(batch: Batch) -> Tensor:
-        first, width = batch.first, batch.tokens.shape[1]
-        total: Any = 0
-        for row, at, one in slow_split(batch):
-            marked = dataclasses.replace(one, loss_mask=torch.ones_like(one.loss_mask))
-            values = function(marked)[0] if len(one.tokens[0]) > 1 else function(marked)[0][:0]
-            columns = torch.arange(len(values)) + at.start + 1 - first
-            ends = at.stop == int(batch.lengths[row])
-            kept = (columns >= 0) & (columns < at.stop - first + (extra if ends else 0))
-            shape = (len(batch), width - first + extra, *values.shape[1:])
-            rows = torch.full_like(columns[kept], row)
-            total = total + values.new_zeros(shape).index_put((rows, columns[kept]), values[kept])
-        result: Tensor = total
-        return result
-
-    return read
-
-
-def slow_read(policy: Any, batch: Batch, *, with_states: bool = False) -> TokenOutputs:
-    states = slow(policy.read_states, 1)(batch) if with_states else None
-    logprobs = slow(lambda one: policy.read(one).logprobs, 0)(batch)
-    return TokenOutputs(logprobs, slow(lambda one: policy.read(one).entropy, 0)(batch), states)
-
-
 @FLOAT64
-@pytest.mark.parametrize(
-    "case",
-    [
-        "grpo/kl",
-        "ppo/separate",
-    ],
-)
-def test_an_agents_gradient_is_that_of_contexts_read_one_by_one(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Baselines, returns over time, ratios, KL and means are those of episodes; only what the model reads is cut."""
-    agent = make_agent(case)
-    if agent.models.critic is not None:
-        torch.nn.init.normal_(agent.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
-    trajectories = cut_batch(agent.policy)  # type: ignore[arg-type] # a CausalLMPolicy
-    cut = gradient(agent, make_batch(trajectories))
-    monkeypatch.setattr(contexts, "read", slow_read)
-    monkeypatch.setattr(contexts, "read_states", lambda policy, batch: slow(policy.read_states, 1)(batch))
-    monkeypatch.setattr(
-        contexts,
-        "values",
-        lambda critic, batch, states: (
-            critic.values(batch, states)
-            if critic.reads_policy
-            else slow(lambda one: critic.values(one, None), 1)(batch)
-        ),
-    )
-    assert_equal(cut, gradient(agent, make_batch(trajectories)))
-    whole = [dataclasses.replace(one, contexts=()) for one in trajectories]
-    monkeypatch.undo()
-    assert (gradient(agent, make_batch(whole)) - cut).abs().max() > 1e-4 * cut.abs().max()
+@pytest.mark.parametrize("kind", ["head", "separate"])
+def test_values_and_entropies_are_those_of_contexts_read_one_by_one(kind: Any) -> None:
+    policy = transformer()
+    critic = make_critic(policy, CriticConfig(kind))
+    torch.nn.init.normal_(critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    trajectories = rollout(world(4, Cuts(0)), policy, EPISODES)
+    batch = make_batch(trajectories)
+    outputs = contexts.read(policy, batch, with_states=True)
+    assert outputs.states is not None
+    assert outputs.states.requires_grad
+    values, last = state_values(policy, critic, batch, 4)
+    for row, one in enumerate(trajectories):
+        for context in contexts_of(one):
+            tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
+            own = torch.from_numpy(np.flatnonzero(one.policy_mask[context])) - 1
+            states = policy.model.base_model(input_ids=tokens).last_hidden_state[0]
+            expected = critic.layer(states)[:, 0]
+            logprobs = policy.distributions(tokens, 1, None)[0]
+            entropy = -(logprobs.exp() * logprobs).sum(-1)
+            at = own + 1 + context.start
+            assert_equal(values[row, at], expected[own])
+            assert_equal(outputs.states[row, at - batch.first], states[own])
+            assert_equal(outputs.entropy[row, at - batch.first], entropy[own])
+        assert_equal(last[row], expected[-1])
 
 
 def told(turns: Sequence[Turn], problem: Problem) -> Reply | None:

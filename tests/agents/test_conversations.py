@@ -89,11 +89,7 @@ def several(script: Script) -> Script:
     return say
 
 
-HOW = {
-    "protocol": {},
-    "text": {"tools": "text"},
-    "completions": {"route": "completions"},
-}
+HOW: dict[str, dict[str, Any]] = {"protocol": {}, "text": {"tools": "text"}, "completions": {"route": "completions"}}
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -134,10 +130,8 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
         by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), 3)
         views = list(map(view_of, server.bodies))
     assert by_messages == [in_tokens(twin, problem, say, questions) for problem in range(3)]
-    assert any(
-        ("Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]") in view
-        for view in views
-    )
+    mark = "Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]"
+    assert any(mark in view for view in views)
 
 
 @pytest.mark.parametrize("limits", [{"max_new_tokens": 11}, {"max_turns": 2}, {"max_inserted_tokens": 20}])
@@ -166,12 +160,8 @@ def test_the_command_plays_and_records_a_game(tmp_path: Path, rlvr: Command) -> 
     for problem, row in enumerate(rows):
         twin = in_tokens(env, problem, guesses, questions)
         said = tuple((message["role"], message["content"]) for message in row["dialogue"])
-        assert (said, row["score"], row["outcome"], row["truncated"]) == (
-            twin.dialogue,
-            twin.score,
-            twin.outcome,
-            twin.truncated,
-        )
+        played = (said, row["score"], row["outcome"], row["truncated"])
+        assert played == (twin.dialogue, twin.score, twin.outcome, twin.truncated)
         turns = [content for role, content in said if role == "assistant"]
         assert row["tokens"] == sum(len(turn) + 1 for turn in turns)
         assert row["cost"] == (2 * row["prompt_tokens"] + 8 * row["tokens"]) / 1e6 > 0
@@ -302,45 +292,29 @@ def function_call(arguments: str, name: str = "calculator", id: str = "a") -> di
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-ONE = '{"expression": "1"}'
+def called(*calls: dict[str, Any], reply: str, echo: Any = None) -> Case:
+    """The model calls tools first."""
+    return Case({"text": None, "tool_calls": [*calls]}, 1.0, turns=2, reply=reply, echo=echo or [*calls])
+
+
+ONE, HALF = '{"expression": "1"}', '{"expr'
+UNREADABLE = '{"unreadable": "{\\"expr"}'
 CASES = {
     "nothing": Case({"text": ""}),
     "a refusal": Case({"text": None, "refusal": "I won't."}),
     "out of tokens": Case({"text": "so", "finish": "length"}, truncated=True),
-    "half a call": Case({"text": "", "finish": "length", "tool_calls": [function_call('{"expr')]}, truncated=True),
+    "half a call": Case({"text": "", "finish": "length", "tool_calls": [function_call(HALF)]}, truncated=True),
     "right, and thoughts of another answer": Case({"text": RIGHT, "reasoning_content": "\\boxed{0}"}, score=1.0),
     "wrong, and thoughts of the right answer": Case({"text": "\\boxed{0}", "reasoning_content": RIGHT}),
-    "a call": Case(
-        {"text": None, "tool_calls": [function_call(ONE)]}, 1.0, turns=2, reply="1", echo=[function_call(ONE)]
+    "a call": called(function_call(ONE), reply="1"),
+    "calls with one id": called(
+        *[function_call(ONE)] * 2, reply="1", echo=[function_call(ONE), function_call(ONE, id="call_0_1")]
     ),
-    "calls with one id": Case(
-        {"text": None, "tool_calls": [function_call(ONE), function_call(ONE)]},
-        1.0,
-        turns=2,
-        reply="1",
-        echo=[function_call(ONE), function_call(ONE, id="call_0_1")],
+    "an unknown tool": called(function_call(ONE, "calc"), reply="Error: there is no tool 'calc'"),
+    "no JSON": called(
+        function_call(HALF), reply="Error: the tool call is not valid JSON", echo=[function_call(UNREADABLE)]
     ),
-    "an unknown tool": Case(
-        {"text": "", "tool_calls": [function_call(ONE, "calc")]},
-        1.0,
-        turns=2,
-        reply="Error: there is no tool 'calc'",
-        echo=[function_call(ONE, "calc")],
-    ),
-    "no JSON": Case(
-        {"text": "", "tool_calls": [function_call('{"expr')]},
-        1.0,
-        turns=2,
-        reply="Error: the tool call is not valid JSON",
-        echo=[function_call('{"unreadable": "{\\"expr"}')],
-    ),
-    "no arguments": Case(
-        {"text": "", "tool_calls": [function_call("")]},
-        1.0,
-        turns=2,
-        reply="'expression' is a required property",
-        echo=[function_call("{}")],
-    ),
+    "no arguments": called(function_call(""), reply="'expression' is a required property", echo=[function_call("{}")]),
 }
 
 
@@ -361,15 +335,14 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
     (row,) = RecordedRun.read(tmp_path / "a").rows
     conversation = [body for body in server.bodies if "tools" in body]
     assert (row["score"], row["truncated"], len(conversation)) == (case.score, case.truncated, case.turns)
-    assert len(server.bodies) == case.turns + (
-        not case.first.get("tool_calls")
-    )  # it asks once whether tools lengthen a prompt
+    asked = not case.first.get("tool_calls")  # it asks once whether tools lengthen a prompt
+    assert len(server.bodies) == case.turns + asked
     assert (row["prompt_tokens"], row["tokens"]) == (7 * case.turns, 5 * case.turns)
     assert row["cost"] == result.cost == pytest.approx(case.turns * (7 * 2.0 + 5 * 8.0) / 1e6)
     assert result.summary()["prompt_tokens"] == 7 * case.turns
-    thoughts = case.first.get("reasoning_content")
-    if thoughts is not None:
-        assert [message["reasoning"] for message in row["dialogue"]] == [right if thoughts == RIGHT else thoughts]
+    thoughts = case.first.get("reasoning_content", "").replace(RIGHT, right)
+    if thoughts:
+        assert [message["reasoning"] for message in row["dialogue"]] == [thoughts]
     if case.turns == 2:
         first, *results, last = row["dialogue"]
         assert [call["name"] for call in first["calls"]] == [call["function"]["name"] for call in case.echo]
@@ -385,16 +358,13 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         with zipfile.ZipFile(tmp_path / "a.eval") as log:
             (name,) = [name for name in log.namelist() if name.startswith("samples/")]
             (turn, *_) = [said for said in json.loads(log.read(name))["messages"] if said["role"] == "assistant"]
-        for call in case.first.get("tool_calls", ()):
-            assert f"calls {call['function']['name']}: {call['function']['arguments']}" in shown
-        calls = turn.get("tool_calls", [])
-        assert [call["function"] for call in calls] == [
-            call["function"]["name"] for call in case.first.get("tool_calls", ())
-        ]
+        calls, functions = turn.get("tool_calls", []), [call["function"] for call in case.first.get("tool_calls", ())]
+        assert all(f"calls {function['name']}: {function['arguments']}" in shown for function in functions)
+        assert [call["function"] for call in calls] == [function["name"] for function in functions]
         assert ("parse_error" in json.dumps(calls)) == ("not valid JSON" in case.reply or case.truncated)
-        if thoughts is not None:
-            assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
-            assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}
+        if thoughts:
+            assert f"assistant, thinking: {thoughts}" in shown
+            assert turn["content"][0] == {"type": "reasoning", "reasoning": thoughts}
 
 
 def test_a_server_that_does_not_show_the_tools_to_the_model_is_refused() -> None:
