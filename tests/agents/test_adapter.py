@@ -13,18 +13,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers.vector import TransformReward
 
 import rlvr_envs  # noqa: F401 - registers the ids
-from agents import (
-    GRPO,
-    CausalLMPolicy,
-    GRPOConfig,
-    LearnerConfig,
-    PolicyConfig,
-    Reinforce,
-    ReinforceConfig,
-    ReMax,
-    ReMaxConfig,
-    rollout,
-)
+from agents import GRPO, CausalLMPolicy, GRPOConfig, PolicyConfig, ReMax, ReMaxConfig, rollout
 from agents.rollouts.loop import Episode
 from tests.agents.agent_cases import playing_policy
 from tests.agents.trajectories import tiny_policy
@@ -96,15 +85,6 @@ def test_legal_actions_of_a_third_party_environment_are_kept() -> None:
     played = rollout(third_party(3, lambda: CountUp(masked=True)), tiny_policy(), [Episode(-1, n, n) for n in range(5)])
     assert all((one.tokens[1:] % 2 == 0).all() for one in played)
     assert all(one.action_masks is not None for one in played)
-
-
-def test_an_agent_learns_from_a_third_party_environment() -> None:
-    learner = LearnerConfig(learning_rate=0.02)
-    agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=64, learner=learner))
-    rewards: list[float] = []
-    agent.learn(third_party(16), steps=12, callbacks=[lambda _, metrics: rewards.append(metrics["reward"])])
-    # From 3.4 to 4.9 of 5 at most; the mean of 192 rewards has a standard error of 0.1.
-    assert np.mean(rewards[-3:]) > np.mean(rewards[:3]) + 0.7
 
 
 class DrawnPrompt(CountUp):
@@ -183,10 +163,7 @@ def test_a_wrapper_that_hides_wait_is_looked_at_again(wrapped: bool) -> None:
 
 
 def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_episodes() -> None:
-    def make() -> Any:
-        return gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4)
-
-    env = third_party(2, make)
+    env = third_party(2, lambda: gymnasium.make("rlvr/Addition-v0", tokenizer="char", max_new_tokens=4))
     tokens = int(env.single_action_space.n)  # type: ignore[attr-defined]
     policy = CausalLMPolicy(tiny_policy().model, PolicyConfig(vocab_size=tokens))
     played = rollout(env, policy, [Episode(-1, n, n) for n in range(5)])
@@ -200,8 +177,8 @@ def test_our_environments_in_gymnasiums_own_vectoriser_give_the_same_kind_of_epi
         (lambda: CountUp(), "expected a vector environment, got CountUp"),
         (lambda: SyncVectorEnv([CountUp]), "AutoresetMode.DISABLED, got AutoresetMode.NEXT_STEP"),
         (
-            lambda: SyncVectorEnv([lambda: gymnasium.make("Pendulum-v1")], autoreset_mode=AutoresetMode.DISABLED),
-            r"numbered actions, Discrete\(n\), and this environment has Box",
+            lambda: third_party(1, lambda: gymnasium.make("Pendulum-v1")),
+            r"numbered actions, Discrete\(n\), and this .* Box",
         ),
     ],
 )

@@ -129,21 +129,11 @@ def test_leaving_out_completions_of_advantage_0_changes_no_gradient(case: str) -
     results = []
     for skip in (True, False):
         agent = make_agent(case, learner={"skip_zero_advantages": skip})
-        agent.update(with_a_flat_group(some_batch(agent.policy), baseline="reinforce" in case))
+        batch, advantages = agent.compute_advantages(some_batch(agent.policy))
+        advantages[:GROUP] = 0.0
+        agent.optimize(batch, advantages)
         results.append(torch.cat([p.grad.reshape(-1) for p in agent.policy.parameters()]))
     assert_close(*results)
-
-
-def with_a_flat_group(rows: list[Trajectory], *, baseline: bool) -> list[Trajectory]:
-    """The first group's scores become those that give advantage 0: all equal, or equal to the batch's mean."""
-    mean = float(np.mean([one.score for one in rows[GROUP:]])) if baseline else 0.25
-
-    def flat(one: Trajectory) -> Trajectory:
-        rewards = np.zeros(len(one.tokens))
-        rewards[-1] = mean
-        return dataclasses.replace(one, rewards=rewards)
-
-    return [*map(flat, rows[:GROUP]), *rows[GROUP:]]
 
 
 @pytest.mark.parametrize("skip", [True, False])
@@ -287,25 +277,23 @@ def test_remax_leaves_such_a_problem_out_of_denominators_entropy_and_kl(settings
 
 
 @pytest.mark.parametrize(
-    "settings",
+    ("settings", "worth"),
     [
-        {"truncation": "fixed-reward", "truncation_reward": -2.0},
-        {"truncation": "soft-overlong", "max_tokens": 4, "overlong_margin": 4},
+        ({"truncation": "fixed-reward", "truncation_reward": -2.0}, lambda one: -2.0 if one.truncated else one.score),
+        (
+            {"truncation": "soft-overlong", "max_tokens": 4, "overlong_margin": 4},
+            lambda one: one.score - int(one.policy_mask.sum()) / 4,
+        ),
     ],
 )
-def test_remax_pays_the_greedy_completion_by_the_same_rule(settings: dict[str, Any]) -> None:
+def test_remax_pays_the_greedy_completion_by_the_same_rule(settings: dict[str, Any], worth: Any) -> None:
     """Both completions are cut off: with one rule for both, what is compared is what both are worth."""
     env = sort_env("remax")
     agent = make_agent("remax", playing_policy(env), group_size=2, **settings)
     played, _ = agent.collect(env, 0)
     greedy = rollout(env, agent.policy.at_temperature(0.0), agent.sampling.episodes(env, 0)[::2])
     assert any(one.truncated for one in greedy)
-    expected = {}
-    for one in greedy:
-        if settings["truncation"] == "fixed-reward":
-            expected[one.problem_id] = -2.0 if one.truncated else one.score
-        else:
-            expected[one.problem_id] = one.score - int(one.policy_mask.sum()) / 4
+    expected = {one.problem_id: worth(one) for one in greedy}
     assert [one.baseline for one in played] == pytest.approx([expected[one.problem_id] for one in played])
 
 
@@ -608,13 +596,3 @@ def test_a_reward_that_is_no_number_stops_the_run_and_keeps_what_was_done(spoil:
     kept = latest_checkpoint(tmp_path / "run")
     assert kept is not None
     assert kept.name == "step-000002"
-
-
-def test_an_agent_acts_with_the_mask_and_rows_that_it_is_given() -> None:
-    agent = make_agent("grpo")
-    observation: Any = {"tokens": np.full((3, 6), 3, dtype=np.int32), "length": np.full(3, 2, dtype=np.int32)}
-    mask = np.zeros((3, agent.policy.vocab_size), dtype=np.int8)
-    mask[[0, 1, 2], [4, 9, 7]] = 1
-    action = agent.act(observation, action_mask=mask, rows=np.array([True, False, True]))
-    assert (action.tokens[0, 0], action.tokens[2, 0]) == (4, 7)
-    assert action.counts.tolist() == [1, 0, 1]

@@ -137,14 +137,19 @@ def test_the_regret_of_thompson_sampling_grows_with_the_slope_of_lai_and_robbins
     assert error < slope
 
 
+def assert_chosen(agent: BanditAgent, arm: int, chance: float) -> None:
+    """An arm is chosen with this probability, within 6 standard errors."""
+    rng = np.random.default_rng(0)
+    share = np.mean([agent.choose(0, rng) == arm for _ in range(2000)])
+    assert abs(share - chance) < 6 * math.sqrt(chance * (1 - chance) / 2000)
+
+
 def test_draws_of_thompson_sampling_are_those_of_the_posterior() -> None:
     """Two arms, Beta(3, 2) and Beta(1, 1): the first is drawn higher with probability E[θ] = 3/5."""
     agent = Thompson(state_env(means=(0.5, 0.5)))
     for reward in (1.0, 1.0, 0.0):
         pulled(agent, 0, reward)
-    rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
-    assert abs(first - 0.6) < 6 * math.sqrt(0.6 * 0.4 / 2000)
+    assert_chosen(agent, 0, 0.6)
 
 
 def test_the_normal_posterior_by_hand() -> None:
@@ -155,10 +160,17 @@ def test_the_normal_posterior_by_hand() -> None:
     pulled(agent, 0, 1.0)
     agent.counts[0, 1] = 10**12
     variance = 1 / (1 / 4 + 2 / 9)
-    chance = 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance)))
-    rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
-    assert abs(first - chance) < 6 * math.sqrt(chance * (1 - chance) / 2000)
+    assert_chosen(agent, 0, 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance))))
+
+
+def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
+    """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3; ties are broken at random."""
+    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))
+    pulled(agent, 1, 1.0)
+    assert_chosen(agent, 1, 0.6 + 0.4 / 3)
+    undecided = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.0))
+    for arm in range(3):
+        assert_chosen(undecided, arm, 1 / 3)
 
 
 def test_estimates_of_linucb_are_ridge_regression() -> None:
@@ -180,28 +192,12 @@ def test_estimates_of_linucb_are_ridge_regression() -> None:
         assert agent.bounds(6)[arm] == pytest.approx(theta @ x + 1.3 * width, abs=1e-10)
 
 
-def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
-    """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3."""
-    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))
-    pulled(agent, 1, 1.0)
-    rng = np.random.default_rng(0)
-    share = np.mean([agent.choose(0, rng) == 1 for _ in range(2000)])
-    expected = 0.6 + 0.4 / 3
-    assert abs(share - expected) < 6 * math.sqrt(expected * (1 - expected) / 2000)
-
-
 def test_epsilon_decays_with_the_choices_of_its_own_state() -> None:
     agent = EpsilonGreedy(state_env("ContextualBandit"), EpsilonGreedyConfig(epsilon=1.0, decay=3.0))
     assert agent.epsilon(0) == 1.0
     for _ in range(5):
         pulled(agent, 0, 1.0, state=2)
     assert (agent.epsilon(0), agent.epsilon(2)) == (1.0, 0.5)
-
-
-def test_ties_are_broken_at_random() -> None:
-    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.0))
-    rng = np.random.default_rng(0)
-    assert {agent.choose(0, rng) for _ in range(60)} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("name", BANDITS)
@@ -218,12 +214,9 @@ def test_they_refuse_what_they_can_not_play(name: str) -> None:
         cls(lake).learn(lake, steps=3)
 
 
-def test_rewards_of_another_kind_are_named() -> None:
+def test_kinds_of_rewards_that_are_wrong_or_unknown_are_named() -> None:
     env = state_env(rewards="normal")
     with pytest.raises(InvalidArgumentError, match=r"expects rewards of 0 and 1, got .*--rewards normal"):
         Thompson(env).learn(env, steps=1)
-
-
-def test_an_unknown_kind_of_rewards_is_named() -> None:
     with pytest.raises(UnknownNameError, match="bernoulli, normal"):
         ThompsonConfig(rewards="beta")  # type: ignore[arg-type] # a mistake

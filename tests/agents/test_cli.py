@@ -66,48 +66,45 @@ def test_envs_lists_every_id_and_describes_one(rlvr: Command) -> None:
     assert all(f"\n## {name}\n" in output for name in [*sections, "Information", "Arguments", "Version History"])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "text"),
-    [
-        ((r"so \boxed{1/2}", "0.5"), 0, "correct (score 1)"),
-        ((r"so \boxed{1/3}", "0.5"), 1, "incorrect (score 0)"),
-        (("", "0.5"), 1, "no_answer (score 0)"),
-        (("4 ", "4", "--verifier", "exact"), 0, "correct"),
-        (("37+58", "95", "--verifier", "numeric", "--args", "whole=True"), 1, "score 0"),
-    ],
-)
-def test_verify_says_what_and_why(arguments: tuple[str, ...], code: int, text: str, rlvr: Command) -> None:
-    result, output, _ = rlvr("verify", *arguments)
-    assert result == code
-    assert text in output
-    assert "answer:" in output
-
-
 PEOPLE = "CREATE TABLE person (name TEXT, age INT); INSERT INTO person VALUES ('Ada', 36), ('Bo', 20);"
 SQUARE = "def square(x): return x * x"
+NAMES = {"query": "SELECT name FROM person", "scripts": [PEOPLE]}
 
 
 @pytest.mark.parametrize(
-    ("verifier", "completion", "reference", "code"),
+    ("completion", "reference", "options", "code", "text"),
     [
-        ("sql", "SELECT name FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 0),
-        ("sql", "SELECT age FROM person", {"query": "SELECT name FROM person", "scripts": [PEOPLE]}, 1),
-        ("sql", "SELECT 1", {"query": "SELECT 1"}, 2),
-        ("unit_tests", SQUARE, {"asserts": ["assert square(3) == 9"]}, 0),
-        ("unit_tests", SQUARE, {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]}, 1),
-        ("unit_tests", "print(input())", [{"input": "a", "output": "a"}], 0),
-        ("unit_tests", SQUARE, {"assert": ["assert square(3) == 9"]}, 2),
-        ("ifeval", "no, thanks", {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}, 1),
-        # What a verifier takes as text stays text.
-        ("exact", '{"a": 1}', '{"a": 1}', 0),
+        (r"so \boxed{1/2}", "0.5", "", 0, "correct (score 1)"),
+        (r"so \boxed{1/3}", "0.5", "", 1, "incorrect (score 0)"),
+        ("", "0.5", "", 1, "no_answer (score 0)"),
+        ("4 ", "4", "--verifier exact", 0, "correct"),
+        ("37+58", "95", "--verifier numeric --args whole=True", 1, "score 0"),
+        # References that are JSON; what a verifier takes as text stays text.
+        ("SELECT name FROM person", NAMES, "--verifier sql", 0, "correct"),
+        ("SELECT age FROM person", NAMES, "--verifier sql", 1, "incorrect"),
+        ("SELECT 1", {"query": "SELECT 1"}, "--verifier sql", 2, ""),
+        (SQUARE, {"asserts": ["assert square(3) == 9"]}, "--verifier unit_tests", 0, "correct"),
+        (
+            SQUARE,
+            {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]},
+            "--verifier unit_tests",
+            1,
+            "incorr",
+        ),
+        ("print(input())", [{"input": "a", "output": "a"}], "--verifier unit_tests", 0, "correct"),
+        (SQUARE, {"assert": ["assert square(3) == 9"]}, "--verifier unit_tests", 2, ""),
+        ("no, ", {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}, "--verifier ifeval", 1, "score 0"),
+        ('{"a": 1}', '{"a": 1}', "--verifier exact", 0, "correct"),
     ],
 )
-def test_verify_reads_references_that_are_json(
-    verifier: str, completion: str, reference: object, code: int, rlvr: Command
+def test_verify_says_what_and_why(
+    completion: str, reference: object, options: str, code: int, text: str, rlvr: Command
 ) -> None:
-    text = reference if isinstance(reference, str) else json.dumps(reference)
-    result, output, _ = rlvr("verify", completion, text, "--verifier", verifier)
+    given = reference if isinstance(reference, str) else json.dumps(reference)
+    result, output, _ = rlvr("verify", completion, given, *options.split())
     assert result == code, output
+    assert text in output
+    assert ("answer:" in output) == (code != 2)
 
 
 @pytest.mark.parametrize("name", [*BENCHMARKS, "Text"])
@@ -163,9 +160,8 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     manifest = json.loads((out / "manifest.json").read_text())
     settings, summary = manifest["settings"], manifest["summary"]
     assert (summary["problems"], summary["samples"], summary["score"]) == (2, 2, 0.0)
-    recorded = {name: settings[name] for name in ("env", "split", "model", "seed", "samples", "temperature")}
-    named = {"env": "rlvr/GSM8K-v0", "split": "test", "model": str(model_folder)}
-    assert recorded == {**named, "seed": 0, "samples": 2, "temperature": 1.0}
+    expected = {"env": "rlvr/GSM8K-v0", "split": "test", "model": str(model_folder), "seed": 0, "samples": 2}
+    assert {name: settings[name] for name in (*expected, "temperature")} == {**expected, "temperature": 1.0}
     assert settings["environment"]["prompt"]["name"] == "gsm8k_cot_8shot"
     assert settings["example_prompt"].endswith("Question: Ada has 3 pens and buys 4 more. How many has she?\nAnswer:")
     assert set(manifest["versions"]) >= {"torch", "transformers", "rlvr-envs"}
@@ -186,11 +182,7 @@ def test_eval_searches_and_says_where_the_score_is_no_accuracy(
         code, output, errors = rlvr(*arguments, guide, "--out", str(tmp_path / guide))
         assert code == 0
         assert f"found by best-of-n with the guide {guide}" in output
-        assert ("an upper bound like pass@k, not an accuracy" in output) == (guide == "oracle")
         assert ("warning: the samples were chosen by the verdicts" in errors) == (guide == "oracle")
-        manifest = json.loads((tmp_path / guide / "manifest.json").read_text())
-        settings = {"method": "best-of-n", "n": 2, "guide": guide, "oracle": guide == "oracle"}
-        assert manifest["settings"]["search"] == settings
     code, output, errors = rlvr("compare", str(tmp_path / "likelihood"), str(tmp_path / "oracle"))
     assert (code, "oracle: its samples were chosen by the verdicts that score them" in output + errors) == (0, True)
 
@@ -240,6 +232,8 @@ def test_an_agent_of_the_users_trains_from_the_current_folder(
         "    def advantages(self, batch):\n"
         "        return batch.scores\n"
         "class Silent(Times):\n"
+        "    def advantages(self, batch):\n"
+        "        return batch.loss_mask.double()\n"
         "    def loss(self, batch, logprobs, advantages):\n"
         "        pass\n"
     )

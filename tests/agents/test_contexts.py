@@ -116,8 +116,8 @@ def transformer(**settings: Any) -> CausalLMPolicy:
     return CausalLMPolicy(model, PolicyConfig(**settings))
 
 
-def alone(policy: Any, one: Trajectory) -> Tensor:
-    """Log-probabilities [l] of an episode's own tokens, each context read by itself, as if it were all there is."""
+def distributions(policy: Any, one: Trajectory) -> Tensor:
+    """Log-probabilities [l v] of an episode's candidates, each context read by itself, as if it were all there is."""
     parts = []
     for context in contexts_of(one):
         tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
@@ -125,10 +125,14 @@ def alone(policy: Any, one: Trajectory) -> Tensor:
         if one.action_masks is not None:
             bits = np.unpackbits(one.action_masks[context], axis=1, count=policy.vocab_size).astype(bool)
             masks = torch.from_numpy(bits[None, 1:])
-        rated = policy.distributions(tokens, 1, masks)[0].gather(1, tokens[0, 1:, None])[:, 0]
-        parts.append(torch.cat([torch.zeros(1), rated]))
-    own = torch.from_numpy(one.policy_mask)
-    return torch.where(own, torch.cat(parts), 0.0)
+        parts += [torch.zeros(1, policy.vocab_size), policy.distributions(tokens, 1, masks)[0]]
+    return torch.cat(parts)
+
+
+def alone(policy: Any, one: Trajectory) -> Tensor:
+    """Log-probabilities [l] of an episode's own tokens."""
+    rated = distributions(policy, one).gather(1, torch.from_numpy(one.tokens.astype(np.int64))[:, None])[:, 0]
+    return torch.where(torch.from_numpy(one.policy_mask), rated, 0.0)
 
 
 EPISODES = [Episode(index % 5, index, 100 + index) for index in range(6)]
@@ -279,18 +283,14 @@ def test_values_and_entropies_are_those_of_contexts_read_one_by_one(kind: Any) -
     assert outputs.states.requires_grad
     values, last = state_values(policy, critic, batch, 4)
     for row, one in enumerate(trajectories):
-        for context in contexts_of(one):
-            tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
-            own = torch.from_numpy(np.flatnonzero(one.policy_mask[context])) - 1
-            states = policy.model.base_model(input_ids=tokens).last_hidden_state[0]
-            expected = critic.layer(states)[:, 0]
-            logprobs = policy.distributions(tokens, 1, None)[0]
-            entropy = -(logprobs.exp() * logprobs).sum(-1)
-            at = own + 1 + context.start
-            assert_equal(values[row, at], expected[own])
-            assert_equal(outputs.states[row, at - batch.first], states[own])
-            assert_equal(outputs.entropy[row, at - batch.first], entropy[own])
-        assert_equal(last[row], expected[-1])
+        own = torch.from_numpy(np.flatnonzero(one.policy_mask))
+        logprobs = distributions(policy, one)[own]
+        assert_equal(outputs.entropy[row, own - batch.first], -(logprobs.exp() * logprobs).sum(-1))
+        tokens = [torch.from_numpy(one.tokens[context].astype(np.int64))[None] for context in contexts_of(one)]
+        states = torch.cat([policy.model.base_model(input_ids=ids).last_hidden_state[0] for ids in tokens])
+        assert_equal(outputs.states[row, own - batch.first], states[own - 1])
+        assert_equal(values[row, own], critic.layer(states[own - 1])[:, 0])
+        assert_equal(last[row], critic.layer(states[-1])[0])
 
 
 def told(turns: Sequence[Turn], problem: Problem) -> Reply | None:
@@ -359,22 +359,11 @@ def test_the_expected_gradient_is_that_of_the_expected_return(agent: str) -> Non
 def test_the_mean_kl_of_a_trust_region_is_over_what_was_in_view() -> None:
     policy, every = two_contexts()
     old = flat_parameters(policy)
-    before = [_distributions(policy, one) for one in every]
+    before = [distributions(policy, one)[one.policy_mask].detach() for one in every]
     set_flat_parameters(policy, old + 0.1 * torch.randn(len(old), generator=torch.Generator().manual_seed(0)))
-    after = [_distributions(policy, one) for one in every]
+    after = [distributions(policy, one)[one.policy_mask].detach() for one in every]
     kl = [(p.exp() * (p - q).nan_to_num()).sum(-1) for p, q in zip(before, after, strict=True)]
     assert_equal(mean_kl(policy, make_batch(every), old, 3), torch.cat(kl).mean())
-
-
-def _distributions(policy: Any, one: Trajectory) -> Tensor:
-    """Log-probabilities [t v] of the candidates of the episode's own tokens."""
-    allowed = torch.from_numpy(ONLY_LETTERS.mask.astype(bool))
-    rows = []
-    for context in contexts_of(one):
-        tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
-        rated = policy.distributions(tokens, 1, allowed.expand(1, tokens.shape[1] - 1, -1))[0]
-        rows.append(rated[torch.from_numpy(one.policy_mask[context][1:])])
-    return torch.cat(rows).detach()
 
 
 @FLOAT64

@@ -15,21 +15,7 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from agents import (
-    A2CConfig,
-    ActorCriticConfig,
-    Agent,
-    DQNConfig,
-    Episode,
-    GRPOConfig,
-    MLPPolicy,
-    PPOConfig,
-    Reinforce,
-    ReinforceConfig,
-    agent_classes,
-    make_batch,
-    rollout,
-)
+from agents import Agent, Episode, MLPPolicy, PPOConfig, Reinforce, ReinforceConfig, agent_classes, make_batch, rollout
 from agents.advantages import returns_to_go, whole_returns
 from agents.commands.train import AGENT_COMMANDS
 from agents.learn.batch_passes import token_logprobs
@@ -113,17 +99,17 @@ def test_log_probabilities_are_those_that_it_sampled_with() -> None:
     torch.testing.assert_close(token_logprobs(policy, batch, 2), batch.logprobs, rtol=0, atol=1e-6)
 
 
-def test_an_environment_needs_a_time_limit() -> None:
+def test_what_an_mlp_policy_can_not_do() -> None:
     with pytest.raises(InvalidArgumentError, match=r"no time limit.*TimeLimit"):
         MLPPolicy.for_env(vector(Signs))
-
-
-def test_what_an_mlp_policy_can_not_do() -> None:
-    words = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1)
     with pytest.raises(InvalidArgumentError, match="this environment shows tokens"):
-        MLPPolicy.for_env(words)
+        MLPPolicy.for_env(gymnasium.make_vec("rlvr/Sort-v0", num_envs=1))
     with pytest.raises(InvalidArgumentError, match="sizes must be at least 1"):
         MLPPolicy(4, 2, hidden=())
+    env = cartpole()
+    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
+    with pytest.raises(InvalidArgumentError, match="1 of 2 trajectories have observations"):
+        make_batch([one, trajectory([0, 1])])
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
@@ -134,13 +120,6 @@ def test_natural_gradients_train_a_perceptron_with_their_defaults(name: str) -> 
     agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=4))
     agent.learn(env, steps=2, callbacks=[lambda _, metrics: rows.append(dict(metrics))])
     assert all(0 < row["kl_step"] <= 0.02 for row in rows)
-
-
-def test_a_batch_of_two_kinds_of_environments() -> None:
-    env = cartpole()
-    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
-    with pytest.raises(InvalidArgumentError, match="1 of 2 trajectories have observations"):
-        make_batch([one, trajectory([0, 1])])
 
 
 # Time limits
@@ -167,14 +146,13 @@ def test_a_time_limit_is_no_termination(name: str) -> None:
 
 
 def test_defaults_for_control() -> None:
-    assert (
-        PPOConfig.for_control().gamma == A2CConfig.for_control().gamma == ActorCriticConfig.for_control().gamma == 0.99
-    )
-    assert PPOConfig.for_control(gamma=0.5).gamma == 0.5
-    assert ReinforceConfig.for_control().baseline == "value"
-    assert DQNConfig.for_control().truncation == "bootstrap"
-    assert GRPOConfig.for_control().problems_per_step * GRPOConfig().group_size == 16
-    assert PPOConfig().gamma == 1  # those of language models stay
+    config = {name: agent_classes(name)[1] for name in ("ppo", "a2c", "actor-critic", "reinforce", "dqn", "grpo")}
+    assert all(config[name].for_control().gamma == 0.99 for name in ("ppo", "a2c", "actor-critic"))
+    assert config["ppo"].for_control(gamma=0.5).gamma == 0.5
+    assert config["reinforce"].for_control().baseline == "value"
+    assert config["dqn"].for_control().truncation == "bootstrap"
+    assert config["grpo"].for_control().problems_per_step * config["grpo"]().group_size == 16
+    assert config["ppo"]().gamma == 1  # those of language models stay
 
 
 # Whole returns
@@ -208,11 +186,9 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
     """At random half of five actions are right; 0 of 5 would be an error of sign, and 5 of 5 is perfect."""
     env = signs()
     cls, config_cls = agent_classes(name)
-    exploring = (
-        {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 4.0, "batch_size": 32} if name == "dqn" else {}
-    )
+    exploring = {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 4.0, "batch_size": 32}
     steps = {"ppo": 3, "dqn": 8}.get(name, 20)
-    agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
+    agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring if name == "dqn" else {}))
     agent.learn(env, steps=steps)
     assert agent.evaluate(env, problems=20, greedy=True).score > 4
 
@@ -223,25 +199,22 @@ def test_agents_learn_to_repeat_a_sign(name: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
-        (["ppo", "--env", "Pendulum-v1"], r"numbered actions, Discrete\(n\), and this environment has Box"),
-        (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model$"),
-        (["ppo", "--env", "CartPole-v1", "--verifier-card", "card.md"], "leave out --verifier-card$"),
-        (["ppo", "--env", "CartPole-v1", "--split", "test"], "--split chooses among .* CartPole-v1 shows vectors"),
-        (["grpo", "--env", "CartPole-v1", "--engine", "vllm"], "CartPole-v1 shows vectors.*: leave out --engine$"),
-        (
-            ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],
-            "CartPole-v1 shows vectors.*: leave out --reward-model$",
-        ),
-        (["vineppo", "--env", "CartPole-v1", "--steps", "1"], "^error: vineppo starts .*, such as ppo$"),
-        (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
-        (["ppo", "--env", "CartPole-v1", "--hidden", "64", "0"], "--hidden must be at least 1, got 0"),
-        (["q-learning", "--env", "CartPole-v1"], "shows vectors of 4 numbers: use an agent that .* dqn or ppo$"),
-        (["dqn", "--env", "CartPole-v1", "--lag", "1"], "lag must be 0"),
+        ("ppo --env CartPole-v7", "CartPole-v1"),
+        ("ppo --env Pendulum-v1", r"numbered actions, Discrete\(n\), and this environment has Box"),
+        ("ppo --env CartPole-v1 --model gpt2", "leave out --model$"),
+        ("ppo --env CartPole-v1 --verifier-card card.md", "leave out --verifier-card$"),
+        ("ppo --env CartPole-v1 --split test", "--split chooses among .* CartPole-v1 shows vectors"),
+        ("grpo --env CartPole-v1 --engine vllm", "CartPole-v1 shows vectors.*: leave out --engine$"),
+        ("ppo --env CartPole-v1 --reward-model b", "CartPole-v1 shows vectors.*: leave out --reward-model$"),
+        ("vineppo --env CartPole-v1 --steps 1", "^error: vineppo starts .*, such as ppo$"),
+        ("ppo --env CartPole-v1 --env-args colour=1", "Gymnasium can't make 'CartPole-v1'.*colour"),
+        ("ppo --env CartPole-v1 --hidden 64 0", "--hidden must be at least 1, got 0"),
+        ("q-learning --env CartPole-v1", "shows vectors of 4 numbers: use an agent that .* dqn or ppo$"),
+        ("dqn --env CartPole-v1 --lag 1", "lag must be 0"),
     ],
 )
-def test_errors_of_the_command(arguments: list[str], message: str, rlvr: Command, tmp_path: Path) -> None:
-    code, _, said = rlvr("train", *arguments, "--run-folder", tmp_path / "run")
+def test_errors_of_the_command(arguments: str, message: str, rlvr: Command, tmp_path: Path) -> None:
+    code, _, said = rlvr("train", *arguments.split(), "--run-folder", tmp_path / "run")
     assert code == 2
     assert re.search(message, said), said
     assert not (tmp_path / "run").exists()
