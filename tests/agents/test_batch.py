@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -93,8 +94,7 @@ def test_masks_of_legal_tokens_are_unpacked(vocab_size: int) -> None:
         trajectory([0, 1, 1], action_masks=packed(legal[0])),
         trajectory([0, 1, 0, 1, 1], action_masks=packed(legal[1])),
     ]
-    results = make_batch(trajectories).legal_tokens(1, vocab_size)
-    assert results is not None
+    results: Any = make_batch(trajectories).legal_tokens(1, vocab_size)
     assert results.shape == (2, 4, vocab_size)
     for row, (masks, own) in enumerate(zip(legal, trajectories, strict=True)):
         for t in range(1, 5):
@@ -108,8 +108,7 @@ def test_masks_of_legal_tokens_follow_their_rows(order: list[int]) -> None:
     legal = np.array([[1, 0, 0, 0], [1, 1, 1, 1], [0, 0, 1, 0]], dtype=bool)
     masks = [packed(legal[[row] * 4]) if row != 1 else None for row in range(3)]
     batch = make_batch([trajectory([0, 1, 1, 1], action_masks=mask) for mask in masks])
-    result = batch.rows(torch.tensor(order)).legal_tokens(2, 4)
-    assert result is not None
+    result: Any = batch.rows(torch.tensor(order)).legal_tokens(2, 4)
     assert result.tolist() == [[legal[row].tolist()] * 2 for row in order]
 
 

@@ -278,18 +278,3 @@ def test_a_suite_that_is_none_is_refused_in_one_line(content: str, message: str,
     assert message in error
     assert (code, error.count("error: ")) == (1 if message == "is not TOML" else 2, 1)
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("--suite tyny", "unknown suite 'tyny'. Did you mean 'tiny'?"),
-        ("--suite no/such.toml", "there is no file 'no/such.toml': expected a suite's path, or one of core"),
-        ("--suite tiny", "the suite 'tiny' trains no agents: name models with --model"),
-        ("--suite tiny --model a a", "a model is named twice"),
-        ("--suite tiny --model a --resume", "--resume needs --out"),
-    ],
-)
-def test_what_the_command_refuses(arguments: str, message: str, rlvr: Command) -> None:
-    code, _, error = rlvr("bench", *arguments.split())
-    assert (code, message in error) == (2, True), error

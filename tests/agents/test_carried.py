@@ -19,15 +19,13 @@ from agents import GRPO, Episode, Trajectory, make_batch, rollout
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.carried import CarriedGroup, carried_metrics, fill_batch
 from agents.rollouts.loop import PartialEpisode, play_on
-from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.agents.test_contexts import EPISODES, Cuts, reader, transformer, world
 from tests.agents.test_lag import repeatable
 from tests.agents.trajectories import trajectory
 from tests.distributed.threads import on_ranks
 from verifiers import CheckpointError, InvalidArgumentError
-
-# Interrupting
 
 Change = Callable[[PartialEpisode], PartialEpisode]
 
@@ -73,16 +71,6 @@ def test_an_episode_that_is_interrupted_is_the_one_that_is_not(
             if field.name != "logprobs":
                 expected = getattr(other, field.name)
                 np.testing.assert_equal(getattr(one, field.name), expected, err_msg=field.name)
-
-
-def test_environments_without_states_are_refused() -> None:
-    env = gymnasium.make_vec("CartPole-v1", num_envs=2)
-    agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
-    expected = "environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
-    with pytest.raises(InvalidArgumentError, match=expected):
-        agent.learn(env, steps=1)
-    with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
-        list(play_on(env, agent.policy, [], 1))
 
 
 # Filling a batch
@@ -240,8 +228,7 @@ def test_tokens_of_older_weights_are_weighted_by_their_importance() -> None:
     env = unequal_env()
     agent, _ = recorded(env, steps=3)
     sampled = agent.sampling.sample(env, 3, agent.progress.carried)
-    batch = agent.prepare(make_batch(sampled.trajectories))
-    assert batch.importance is not None
+    batch: Any = agent.prepare(make_batch(sampled.trajectories))
     now = token_logprobs(agent.policy, batch, 8)
     expected = torch.exp(now.double() - batch.logprobs.double()).clamp(max=agent.config.importance_cap)
     mask = batch.loss_mask
@@ -303,25 +290,7 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
     assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("grpo", {"carried_groups": 5}, "carried_groups must be from 0 to problems_per_step=4, so that .* got 5"),
-        ("grpo", {"segment_tokens": 8}, "segment_tokens=8 has no effect, since no groups are carried over updates"),
-        ("remax", {"carried_groups": 1}, "ReMax plays a step in a way of its own: leave `carried_groups` out"),
-        ("trpo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
-        ("rloo", {"carried_groups": 1, "importance_correction": "none"}, "leave out importance_correction='none'"),
-    ],
-)
-def test_what_can_not_be_is_refused(name: str, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        make_agent(name, playing_policy(sort_env("grpo")), **settings)
-
-
-def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
+def test_environments_without_states_and_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
     env = unequal_env()
     for mine, other in ((2, 0), (0, 2), (1, 2)):
         recorder(env, carried_groups=mine).save(tmp_path / f"{mine}")
@@ -330,3 +299,9 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
     for changed in ({"problems_per_step": 2}, {"group_size": 2}):
         with pytest.raises(CheckpointError, match="carried groups of"):
             recorder(env, **changed).load(tmp_path / "2")
+    cart_pole, agent = gymnasium.make_vec("CartPole-v1", num_envs=2), recorder(env)
+    expected = "environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        agent.learn(cart_pole, steps=1)
+    with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
+        list(play_on(cart_pole, agent.policy, [], 1))

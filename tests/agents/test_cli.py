@@ -15,6 +15,7 @@ import pytest
 import torch
 
 from agents import AGENTS, Agent, Learner, load_policy, save_model, tiny_model
+from agents.runs.reading import RecordedRun
 from rlvr_envs import ENVIRONMENTS, ByteTokenizer, HuggingFaceTokenizer
 from rlvr_envs.tasks import CLASSES
 from tests.commands import Command
@@ -27,11 +28,6 @@ BENCHMARKS = [
     for cls in CLASSES
     if cls.task.data_options == ("data_dir",) and f"rlvr/{cls.__name__.removesuffix('Env')}-v0" in USABLE
 ]
-COMMANDS = ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo")
-
-
-def lines_of(folder: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / "samples.jsonl").read_bytes().splitlines()]
 
 
 @pytest.fixture
@@ -47,7 +43,7 @@ def test_help_lists_the_commands_without_loading_torch() -> None:
     code = "import sys; sys.argv = ['rlvr', '--help']\nfrom rlvr_envs.console import main\ntry: main()\n"
     code += "finally: print('torch' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    for name in COMMANDS:
+    for name in ("envs", "check-dataset", "verify", "audit-verifier", "sft", "train", "eval", "gradient-lab", "demo"):
         assert f"  {name} " in done.stdout
     assert done.stdout.splitlines()[-1] == "False"
 
@@ -114,25 +110,20 @@ def test_gold_answers_pass(name: str, local_data: Path, rlvr: Command) -> None:
     assert "gold completion" in output
 
 
-def checked(rlvr: Command, folder: Path, rows: list[dict[str, Any]], *arguments: str) -> tuple[int, str]:
-    """The exit code and output of `check-dataset Text` with these rows."""
-    (folder / "data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    words = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={folder / 'data.jsonl'}", *arguments)
-    return rlvr(*words)[:2]
+def test_gold_answers_that_do_not_pass_are_named_and_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
+    def checked(*arguments: str, **rows: Any) -> tuple[int, str, str]:
+        """`check-dataset Text` with rows, of which the columns are given."""
+        lines = [json.dumps(dict(zip(rows, values, strict=True))) for values in zip(*rows.values(), strict=True)]
+        (tmp_path / "data.jsonl").write_text("\n".join(lines), encoding="utf-8")
+        words = ("check-dataset", "Text", "--split", "train", "--args", f"dataset={tmp_path / 'data.jsonl'}")
+        return rlvr(*words, *arguments)
 
-
-def test_a_gold_answer_that_does_not_pass_is_named(tmp_path: Path, rlvr: Command) -> None:
-    rows = [{"question": "1+1", "answer": "2", "gold": "2"}, {"question": "1+2", "answer": "3", "gold": "4"}]
     columns = "columns={'prompt': 'question', 'reference': 'answer', 'gold_completion': 'gold'}"
-    code, output = checked(rlvr, tmp_path, rows, columns)
+    code, output, _ = checked(columns, question=["1+1", "1+2"], answer=["2", "3"], gold=["2", "4"])
     assert code == 1
     assert "/train/1: incorrect, answer '4'" in output
     assert "1 of 2 gold completions pass, 1 incorrect" in output
-
-
-def test_equal_faults_are_told_once(tmp_path: Path, rlvr: Command) -> None:
-    rows = [{"question": "q", "answer": n + 0.5} for n in range(8)]
-    code, output = checked(rlvr, tmp_path, rows, "--verifier", "exact")
+    code, output, _ = checked("--verifier", "exact", question=["q"] * 8, answer=[n + 0.5 for n in range(8)])
     assert code == 1
     assert "data/train/0, data/train/1, data/train/2 and 5 more: verifier_error" in output
     assert output.count("exact match compares") == 1
@@ -165,7 +156,7 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     assert settings["environment"]["prompt"]["name"] == "gsm8k_cot_8shot"
     assert settings["example_prompt"].endswith("Question: Ada has 3 pens and buys 4 more. How many has she?\nAnswer:")
     assert set(manifest["versions"]) >= {"torch", "transformers", "rlvr-envs"}
-    rows = sorted(lines_of(out), key=lambda row: (row["problem"], row["sample"]))
+    rows = sorted(RecordedRun.read(out).rows, key=lambda row: (row["problem"], row["sample"]))
     assert [row["problem_id"] for row in rows] == ["gsm8k/test/0"] * 2 + ["gsm8k/test/1"] * 2
     assert [row["sample"] for row in rows] == [0, 1, 0, 1]
     assert (rows[0]["prompt"], rows[0]["reference"]) == ("Ada has 3 pens and buys 4 more. How many has she?", "7")
@@ -410,27 +401,22 @@ COUNT_UP = "tests.agents.test_adapter:CountUp"
 _SMALL = ("--steps", "1", "--num-envs", "4", "--problems-per-step", "2", "--group-size", "2")
 
 
-def test_training_takes_an_environment_and_a_verifier_of_ones_own(own_folder: Path, rlvr: Command) -> None:
-    arguments = ("--env", "own_things:Echo", "--verifier", "own_things:vowels", *_SMALL)
-    code, _, said = rlvr("train", "grpo", *arguments)
+def test_commands_take_environments_verifiers_and_data_of_ones_own(own_folder: Path, rlvr: Command) -> None:
+    verifier = ("--verifier", "own_things:vowels")
+    code, _, said = rlvr("train", "grpo", "--env", "own_things:Echo", *verifier, *_SMALL)
     assert code == 0, said
     config = json.loads((own_folder / "runs" / "grpo-own_things.Echo" / "config.json").read_text())
     assert config["environment"]["verifier"] == ["own_things:vowels", {}]
     assert config["environment"]["problems"] == 4
-
-
-def test_training_takes_a_plain_gymnasium_environment(own_folder: Path, rlvr: Command) -> None:
+    # A plain environment of Gymnasium, which pays 1 for each even token, and allows no other.
     code, _, said = rlvr("train", "grpo", "--env", COUNT_UP, "--env-args", "masked=True", *_SMALL)
     assert code == 0, said
     [line] = (own_folder / "runs" / f"grpo-{COUNT_UP.replace(':', '.')}" / "metrics.jsonl").read_text().splitlines()
-    assert json.loads(line)["reward"] >= 1  # for each of its tokens, which are all even
-
-
-def test_data_and_environments_of_ones_own_in_the_other_commands(own_folder: Path, rlvr: Command) -> None:
+    assert json.loads(line)["reward"] >= 1
     code, output, _ = rlvr("envs", "own_things:Echo")
     assert (code, "The number again." in output, "## Action Space" in output) == (0, True, True)
-    arguments = ("--verifier", "own_things:vowels", "--dataset", "Text", "--data-args", "dataset=own_things:problems")
-    code, output, said = rlvr("audit-verifier", *arguments, "--split", "test", "--limit", "1")
+    arguments = ("--dataset", "Text", "--data-args", "dataset=own_things:problems", "--split", "test", "--limit", "1")
+    code, output, said = rlvr("audit-verifier", *verifier, *arguments)
     assert code in (0, 1), said
     assert "vowels" in output
 

@@ -246,18 +246,10 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
         return f"{len(lines)} lines of errors"
     if not lines[0].isprintable():
         return "what a terminal obeys"
-    words = " ".join(option.name.split("_"))
-    values = {
-        value,
-        repr(value),
-        ascii(value)[1:-1],
-        repr(os.fsencode(value)),
-        f"rlvr/{value}-v0",
-    }  # as names are completed
-    names = {option.flag, option.name, words, *values}
-    if not any(name and name.casefold() in lines[0].casefold() for name in names):
-        return "neither the option nor the value"
-    return None
+    names = {option.flag, option.name, option.name.replace("_", " ")}
+    names |= {value, repr(value), ascii(value)[1:-1], repr(os.fsencode(value)), f"rlvr/{value}-v0"}
+    named = any(name and name.casefold() in lines[0].casefold() for name in names)
+    return None if named else "neither the option nor the value"
 
 
 COMMANDS = [name for name, entry in ENTRIES.items() if entry.subcommands is None] + ["data stats", "train ppo"]
@@ -280,7 +272,7 @@ def test_every_option_of_a_command_refuses_what_is_broken_in_one_line(
     assert not wrong, "\n".join(wrong)
 
 
-VALUES = (
+ODD = (
     3,
     -1,
     0,
@@ -321,7 +313,7 @@ def test_every_setting_of_an_agent_refuses_what_is_broken(name: str) -> None:
         unforeseen(partial(cls, **{**given, field.name: value}), f"{cls.__name__}({field.name}={value!r})")
         for cls, given in (*configs, *((cls, {}) for cls in others))
         for field in dataclasses.fields(cls)
-        for value in VALUES
+        for value in ODD
     ]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
@@ -332,7 +324,7 @@ def test_every_argument_of_an_environment_refuses_what_is_broken(env_id: str, wo
     wrong = [
         unforeseen(partial(gymnasium.make, env_id, **{name: value}), f"{env_id} {name}={value!r}")
         for name in (*SETTINGS, *environment_class(env_id).task.data_options)
-        for value in VALUES
+        for value in ODD
         if not (name in monster and value == 10**18)
     ]
     assert not any(wrong), "\n".join(filter(None, wrong))
@@ -348,9 +340,6 @@ def test_a_verifier_and_a_model_that_are_none_are_refused(value: Any, workplace:
 
 def test_every_command_and_none_else_is_driven() -> None:
     assert set(LINES) == set(ENTRIES)
-
-
-# Errors that were reported
 
 
 MESSAGES = {
@@ -378,6 +367,18 @@ MESSAGES = {
     "train grpo --env Sort --verifier-card nowhere": "which is no file",
     "train --env Sort": "usage: rlvr train AGENT [options]: expected first one of reinforce, ",
     "train gdpo --env CartPole-v1": "GDPO needs a score of several parts, which only",
+    "train ppo --env CartPole-v7 --run-folder new": "CartPole-v1",
+    "train ppo --env Pendulum-v1 --run-folder new": "numbered actions, Discrete(n), and this environment has Box",
+    "train ppo --env CartPole-v1 --model gpt2": "leave out --model",
+    "train ppo --env CartPole-v1 --verifier-card card.md": "leave out --verifier-card",
+    "train ppo --env CartPole-v1 --split test": "--split chooses among ... CartPole-v1 shows vectors",
+    "train grpo --env CartPole-v1 --engine vllm": "CartPole-v1 shows vectors ... leave out --engine",
+    "train ppo --env CartPole-v1 --reward-model b": "CartPole-v1 shows vectors ... leave out --reward-model",
+    "train ppo --env CartPole-v1 --env-args colour=1": "Gymnasium can't make 'CartPole-v1' ... colour",
+    "train ppo --env CartPole-v1 --hidden 64 0": "--hidden must be at least 1, got 0",
+    "train vineppo --env CartPole-v1 --steps 1": "error: vineppo starts ... such as ppo",
+    "train dqn --env CartPole-v1 --lag 1": "lag must be 0",
+    "train q-learning --env CartPole-v1": "shows vectors of 4 numbers: use an agent that ... dqn or ppo",
     "train sarsa --env Maze --out x": "unknown option --out. Did you mean --run-folder? See rlvr train sarsa",
     "eval --env Sort --model tiny": "name a model that one of them saved",
     "eval --env Sort --model model --env-args tokenizer=char --out new": "is not that of the model",
@@ -390,6 +391,10 @@ MESSAGES = {
     "eval --env Sort --model": "--model needs a value; see rlvr eval --help",
     "eval --env Sort --model m --price 1": "--price: expected FLOAT FLOAT, got '1'; see rlvr eval --help",
     "sft --env Sort --out o --schedule x": "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'",
+    "bench --suite no/such.toml": "there is no file 'no/such.toml': expected a suite's path, or one of core",
+    "bench --suite tiny": "the suite 'tiny' trains no agents: name models with --model",
+    "bench --suite tiny --model a a": "a model is named twice",
+    "bench --suite tiny --model a --resume": "--resume needs --out",
     "check-dataset GSM8K --args data_dir=3": "data_dir must be the path of a folder, got 3",
     "check-dataset GSM8K --args data_dir=nowhere": "nowhere",
     "check-dataset Text --args columns=3": "columns must map fields to names of columns",
@@ -408,6 +413,7 @@ MESSAGES = {
     "plot trained --qq": "unknown option --qq; see rlvr plot --help",
     "plot": "a plot needs at least one run, got none",
 }
+"""What a command line is answered; " ... " stands for any text."""
 
 
 @pytest.mark.parametrize("line", MESSAGES)
@@ -419,7 +425,7 @@ def test_a_mistake_on_the_command_line_is_one_line_with_exit_code_2(
         damaged_models(workplace)
     code, lines, said = outcome(shlex.split(line), capsys)
     assert (code, len(lines)) == (REFUSED, 1), said
-    assert MESSAGES[line] in lines[0]
+    assert all(part in lines[0] for part in MESSAGES[line].split(" ... ")), said
     assert "Traceback" not in said
 
 
@@ -474,14 +480,13 @@ def test_what_nobody_foresaw_is_a_bug_of_ours_or_an_error_of_the_users(
         raise KeyError("lost")
 
     monkeypatch.setattr("agents.commands.main.parse_command", fail)
-    code, lines, _ = outcome(["verify", "1", "1"], capsys)
+    code, [line], _ = outcome(["verify", "1", "1"], capsys)
     assert code == CANNOT  # raised by this file, which is none of the package's
-    assert f"the code at {__file__}:" in lines[0]
+    assert f"the code at {__file__}:" in line
     monkeypatch.setattr("agents.commands.main.parse_command", lambda *_: None)
-    code, lines, said = outcome(["verify", "1", "1"], capsys)
+    code, [line], said = outcome(["verify", "1", "1"], capsys)
     assert code == BUG
-    assert "this is a bug in rlvr-envs" in lines[0]
-    assert "RLVR_TRACEBACK=1" in lines[0]
+    assert all(part in line for part in ("this is a bug in rlvr-envs", "RLVR_TRACEBACK=1"))
     assert "Traceback" not in said
     monkeypatch.setenv("RLVR_TRACEBACK", "1")
     assert "Traceback" in outcome(["verify", "1", "1"], capsys)[2]

@@ -22,6 +22,7 @@ from rlvr_envs import ENVIRONMENTS, Reply as EnvReply, Tokenizer, TokenVectorEnv
 from rlvr_envs.dialogue import PlainDialogue, ToolSchema
 from tests.agents.endpoint_server import Body, Reply, Server, chat, running
 from tests.agents.twins import (
+    Played,
     Script,
     by_server,
     calculates,
@@ -51,6 +52,17 @@ def questions_of(env: TokenVectorEnv, problems: int) -> list[str]:
     return [render.asked(env.streams.dataset[at]).prompt for at in range(problems)]
 
 
+def played_alike(
+    env: TokenVectorEnv, script: Script, problems: int = PROBLEMS, twin: TokenVectorEnv | None = None, **how: Any
+) -> tuple[list[Played], list[Body]]:
+    """What a script leads to, the same by messages as in tokens, and the requests."""
+    questions = questions_of(env, problems)
+    with running(serves(script, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url, **how), problems)
+    assert by_messages == [in_tokens(twin or env, problem, script, questions) for problem in range(problems)]
+    return by_messages, server.bodies
+
+
 def test_every_game_has_a_twin() -> None:
     """Where legal tokens are limited there are no messages to play by; games of other packages need these."""
     tasks = {name: environment_class(name).task for name in ENVIRONMENTS}
@@ -63,11 +75,7 @@ def test_every_game_has_a_twin() -> None:
 @pytest.mark.parametrize("route", ["chat", "completions"])
 @pytest.mark.parametrize("name", GAMES)
 def test_a_game_is_the_same_by_messages_and_by_tokens(name: str, route: str) -> None:
-    env = world(name)
-    questions = questions_of(env, PROBLEMS)
-    with running(serves(guesses, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, route=route), PROBLEMS)
-    assert by_messages == [in_tokens(env, problem, guesses, questions) for problem in range(PROBLEMS)]
+    by_messages, _ = played_alike(world(name), guesses, route=route)
     assert max(len(one.dialogue) for one in by_messages) > 2
 
 
@@ -98,14 +106,10 @@ def test_tools_are_the_same_by_messages_and_by_tokens(script: Script, how: str) 
     options = {"tools": "calculator" if script is calculates else "python", "max_new_tokens": 2000}
     options |= {"max_inserted_tokens": 5000}
     env = world("Addition", **options)
-    problems = 12 if script is calculates else 3
-    questions = questions_of(env, problems)
     twin = world("Addition", dialogue=SeveralCalls, **options) if how == "protocol" else env
     said = several(script) if how == "protocol" else script
-    with running(serves(said, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), problems)
-        tools = [body.get("tools") for body in server.bodies if body["max_tokens"] > 1]
-    assert by_messages == [in_tokens(twin, problem, said, questions) for problem in range(problems)]
+    by_messages, bodies = played_alike(env, said, 12 if script is calculates else 3, twin, **HOW[how])
+    tools = [body.get("tools") for body in bodies if body["max_tokens"] > 1]
     assert "correct" in {one.outcome for one in by_messages}
     assert max(len(one.dialogue) for one in by_messages) > 2
     assert tools == [list(env.streams.rules.tools) if how == "protocol" else None] * len(tools)
@@ -117,7 +121,6 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
     options = {"tools": "python", "max_new_tokens": 2000, "max_inserted_tokens": 5000, limit: 750}
     env = world("Addition", **options)
     twin = world("Addition", describe_tools="none", **options) if how == "protocol" else env
-    questions = questions_of(env, 3)
 
     def say(question: str, since: str) -> str:
         if since.endswith("nothingelse"):
@@ -126,25 +129,17 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
             return f"\\boxed{{{sum(map(int, re.findall(r'[0-9]+', question)))}}}"
         return call("python", code="print('y' * 350)")
 
-    with running(serves(say, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), 3)
-        views = list(map(view_of, server.bodies))
-    assert by_messages == [in_tokens(twin, problem, say, questions) for problem in range(3)]
+    _, bodies = played_alike(env, say, 3, twin, **HOW[how])
     mark = "Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]"
-    assert any(mark in view for view in views)
+    assert any(mark in view_of(body) for body in bodies)
 
 
 @pytest.mark.parametrize("limits", [{"max_new_tokens": 11}, {"max_turns": 2}, {"max_inserted_tokens": 20}])
 def test_limits_end_a_game_alike(limits: dict[str, Any]) -> None:
-    env = world("GuessNumber", **limits)
-    questions = questions_of(env, PROBLEMS)
-
     def say(question: str, since: str) -> str:
         return "between " * (len(since) % 2) + guesses(question, since)
 
-    with running(serves(say, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url), PROBLEMS)
-    assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(PROBLEMS)]
+    by_messages, _ = played_alike(world("GuessNumber", **limits), say)
     assert any(one.truncated for one in by_messages)
 
 
@@ -201,9 +196,6 @@ def test_a_servers_model_plays_in_the_terminal(rlvr: Command) -> None:
         limited = ("--env", "Addition", "--env-args", "restrict_actions=True", "prompt=chat")
         code, output = played(rlvr, server, *limited)
         assert (code, "legal_actions" in output) == (2, True)
-
-
-# What goes wrong
 
 
 def turns_in(body: Body) -> int:

@@ -63,14 +63,16 @@ def test_a_head_needs_the_policys_states() -> None:
         make_critic(tiny_policy(), CriticConfig("head")).values(make_batch(some_batch(tiny_policy())), None)
 
 
-# What it is fitted to
-
-
 def agent_with(case: str, kind: Any, critic: dict[str, Any] | None = None, **settings: Any) -> Any:
     """An agent whose critic's layer is not 0."""
     agent = make_agent(case, critic=CriticConfig(kind, **(critic or {})), **settings)
     agent.models.critic.load_state_dict(opinionated(agent.policy, kind).state_dict())  # type: ignore[union-attr, arg-type]
     return agent
+
+
+def ready(agent: Any, rows: list[Any]) -> Any:
+    """A batch with values and their targets, and the advantages."""
+    return prepared(agent, make_batch(rows))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -79,9 +81,8 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
         """What the last token's value is fitted to, and V of the state after it; the reward there is 2."""
         rows = [trajectory([0, 1, 1], tokens=[1, 2, 3], rewards=[0, 0, 2], logprobs=[0, -1, -1], **fields)]
         agent = agent_with("a2c", kind, gae_lambda=1.0, truncation=rule, gamma=0.5)
-        batch, advantages = prepared(agent, make_batch(rows))
-        targets: Any = batch.value_targets
-        assert batch.values is not None
+        batch, advantages = ready(agent, rows)
+        targets = batch.value_targets
         last = state_values(agent.policy, agent.models.critic, batch, 4)[1]
         assert float(advantages[0, 2]) == pytest.approx(float(targets[0, 2] - batch.values[0, 2]))
         assert float(targets[0, 1]) == pytest.approx(0.5 * float(targets[0, 2]))
@@ -101,12 +102,10 @@ def test_only_truncated_episodes_go_on_and_only_if_asked(kind: str) -> None:
 def test_the_value_loss_by_hand(kind: str, clip: float | None) -> None:
     """0.5 mean max((V - G)^2, (clipped V - G)^2), after the values have moved from those before the update."""
     agent = agent_with("ppo", kind, {"value_clip": clip, "value_coefficient": 0.7})
-    batch, advantages = prepared(agent, make_batch(some_batch(agent.policy)))
+    batch, advantages = ready(agent, some_batch(agent.policy))
     with torch.no_grad():
         agent.models.critic.layer.bias.add_(0.2)
     metrics = agent.learner.step(batch, advantages, Loss(agent.updating.terms, aggregation=agent.config.aggregation))
-    assert batch.values is not None
-    assert batch.value_targets is not None
     errors = []
     for old, goal in torch.stack([batch.values, batch.value_targets], dim=-1)[batch.loss_mask].tolist():
         new = old + 0.2
@@ -126,23 +125,19 @@ def test_a_critic_learns_the_returns_of_a_batch(kind: str, rate: float) -> None:
     ]
     agent = make_agent("a2c", gae_lambda=1.0, critic=CriticConfig(kind, critic_learning_rate=rate))  # type: ignore[arg-type]
     before = [parameter.detach().clone() for parameter in agent.policy.parameters()]
-    batch, _ = prepared(agent, make_batch(rows))
+    batch, _ = ready(agent, rows)
     errors = [agent.learner.fit_critic(batch)["loss/value"] for _ in range(40)]
     assert errors[0] == pytest.approx(0.5 * np.mean([prompt**2 for prompt in range(4)]))
     assert errors[-1] < 0.1 * errors[0]
-    after, _ = prepared(agent, make_batch(rows))
-    assert after.values is not None
-    assert batch.value_targets is not None
+    after, _ = ready(agent, rows)
     assert explained_variance(after.values, batch.value_targets, batch.loss_mask) > 0.8
     assert all(torch.equal(one, other) for one, other in zip(before, agent.policy.parameters(), strict=True))
 
 
 def test_a_fit_whose_gradient_is_not_finite_is_left_out_and_counted() -> None:
     rows = [trajectory([0, 1], rewards=[0, 1.0], group=group) for group in range(4)]
-    agent = make_agent("a2c", critic=CriticConfig(critic_learning_rate=0.02))
-    batch, _ = prepared(agent, make_batch(rows))
-    assert agent.models.critic is not None
-    assert batch.value_targets is not None
+    agent: Any = make_agent("a2c", critic=CriticConfig(critic_learning_rate=0.02))
+    batch, _ = ready(agent, rows)
     good = agent.learner.fit_critic(batch)
     assert (good["nonfinite_gradients"], good["learning_rate/critic"]) == (0, 0.02)
     assert good["grad_norm/critic"] > 0
@@ -162,19 +157,14 @@ def test_explained_variance_by_hand() -> None:
     assert math.isnan(explained_variance(targets, targets, mask & False))
 
 
-# What its gradient reaches
-
-
 @FLOAT64
 def test_a_heads_gradient_shapes_the_policy_and_a_separate_models_does_not() -> None:
     def difference(kind: Any) -> float:
         """The most that the value loss changes a derivative of the policy's weights."""
-        parts = []
-        for coefficient in (1e-9, 1.0):
-            agent = agent_with("ppo", kind, {"value_coefficient": coefficient})
-            size = sum(parameter.numel() for parameter in agent.policy.parameters())
-            parts.append(gradient(agent, make_batch(some_batch(agent.policy)))[:size])
-        return float((parts[0] - parts[1]).abs().max())
+        small, large = (agent_with("ppo", kind, {"value_coefficient": value}) for value in (1e-9, 1.0))
+        batch = make_batch(some_batch(small.policy))
+        size = sum(parameter.numel() for parameter in small.policy.parameters())
+        return float((gradient(small, batch) - gradient(large, batch))[:size].abs().max())
 
     assert difference("separate") < tolerance(100)
     assert difference("head") > 1e-2

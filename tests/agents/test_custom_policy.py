@@ -24,29 +24,17 @@ from agents import (
     tiny_model,
 )
 from agents.learn.critic import make_critic
+from tests.agents.test_contexts import Reader
 from tests.agents.trajectories import trajectory
 from verifiers import InvalidArgumentError
 
 V = 16
 
 
-class GRU(torch.nn.Module):
-    """Reads tokens from left to right."""
-
-    def __init__(self, vocab_size: int = V, size: int = 24) -> None:
-        super().__init__()
-        self.embedding = torch.nn.Embedding(vocab_size, size)
-        self.gru = torch.nn.GRU(size, size, batch_first=True)
-
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        states: torch.Tensor = self.gru(self.embedding(tokens))[0]
-        return states
-
-
 def gru_policy(vocab_size: int = V, seed: int = 0, **settings: Any) -> TorchPolicy:
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return TorchPolicy(GRU(vocab_size), torch.nn.Linear(24, vocab_size), **settings)
+        return TorchPolicy(Reader(vocab_size, 24), torch.nn.Linear(24, vocab_size), **settings)
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -57,22 +45,22 @@ def test_policies_of_torch_modules_keep_the_contract(temperature: float) -> None
     check_policy(policy)
     assert policy.version == 0
     assert all(torch.equal(value, before[name]) for name, value in policy.model.state_dict().items())
-    check_policy(TorchPolicy(torch.nn.Embedding(V, V), torch.nn.Identity()))  # a table of logits for each last token
 
 
-def test_so_does_a_transformer() -> None:
+def test_so_do_a_table_of_logits_for_each_last_token_and_a_transformer() -> None:
+    check_policy(TorchPolicy(torch.nn.Embedding(V, V), torch.nn.Identity()))
     model = tiny_model(V, layers=2, hidden_size=16, heads=2, intermediate_size=32)
     check_policy(CausalLMPolicy(model))
     check_policy(CausalLMPolicy(model, PolicyConfig(fast=False, temperature=0.7)))
 
 
-class LooksAhead(GRU):
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+class LooksAhead(Reader):
+    def forward(self, tokens: torch.Tensor) -> Any:
         return super().forward(tokens.flip(1)).flip(1)
 
 
-class BatchStatistics(GRU):
-    def forward(self, tokens: torch.Tensor) -> torch.Tensor:
+class BatchStatistics(Reader):
+    def forward(self, tokens: torch.Tensor) -> Any:
         states = super().forward(tokens)
         return states - states.mean(dim=(0, 1))
 
@@ -109,16 +97,16 @@ class NotCounted(TorchPolicy):
     [
         (TorchPolicy, LooksAhead, "depend"),
         (TorchPolicy, BatchStatistics, "depend"),
-        (NoGradient, GRU, "whose gradient reaches the weights; got gradients of sizes \\[0.0"),
-        (OtherTemperature, GRU, "with which act\\(\\) sampled"),
-        (IgnoresMasks, GRU, "the one legal token"),
-        (NotSeeded, GRU, "the same tokens for the same observation"),
-        (NotCounted, GRU, "weights_changed\\(\\) adds 1 to version; got 0, then 0"),
+        (NoGradient, Reader, "whose gradient reaches the weights; got gradients of sizes \\[0.0"),
+        (OtherTemperature, Reader, "with which act\\(\\) sampled"),
+        (IgnoresMasks, Reader, "the one legal token"),
+        (NotSeeded, Reader, "the same tokens for the same observation"),
+        (NotCounted, Reader, "weights_changed\\(\\) adds 1 to version; got 0, then 0"),
     ],
 )
 def test_the_check_finds_each_mistake(cls: Any, body: Any, message: str) -> None:
     torch.manual_seed(0)
-    policy = cls(body(), torch.nn.Linear(24, V), temperature=0.7)
+    policy = cls(body(V, 24), torch.nn.Linear(24, V), temperature=0.7)
     with pytest.raises(InvalidArgumentError, match=message):
         check_policy(policy)
 
@@ -131,21 +119,13 @@ def test_what_is_no_policy_is_told_what_it_lacks() -> None:
         check_policy(gru_policy(temperature=0.0))
 
 
-@pytest.mark.parametrize(
-    ("body", "head", "message"),
-    [
-        (
-            torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)),
-            torch.nn.Linear(4, V),
-            r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\]",
-        ),
-        (torch.nn.Embedding(V, 4), torch.nn.Flatten(), r"logits f\[b l v\].* to \(1, 4\)"),
-        (torch.nn.Embedding(V, 8), torch.nn.Linear(7, V), r"the head fails on a tensor of shape \(1, 1, 8\)"),
-    ],
-)
-def test_modules_that_do_not_fit_are_refused_with_the_shapes(body: Any, head: Any, message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        TorchPolicy(body, head)
+def test_modules_that_do_not_fit_are_refused_with_the_shapes() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"tokens i64\[b l\] to states f\[b l d\], but it mapped i64\[1 1\]"):
+        TorchPolicy(torch.nn.Sequential(torch.nn.Embedding(V, 4), torch.nn.GRU(4, 4)), torch.nn.Linear(4, V))
+    with pytest.raises(InvalidArgumentError, match=r"logits f\[b l v\].* to \(1, 4\)"):
+        TorchPolicy(torch.nn.Embedding(V, 4), torch.nn.Flatten())
+    with pytest.raises(InvalidArgumentError, match=r"the head fails on a tensor of shape \(1, 1, 8\)"):
+        TorchPolicy(torch.nn.Embedding(V, 8), torch.nn.Linear(7, V))
 
 
 def envs() -> Any:
