@@ -9,17 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
 
-from agents import (
-    AGENTS,
-    TABULAR_AGENTS,
-    VALUE_AGENTS,
-    AgentConfig,
-    CriticConfig,
-    EndpointConfig,
-    LearnerConfig,
-    PolicyConfig,
-    VLLMConfig,
-)
+import agents
 from agents.commands.main import main
 from agents.experiments.rlhf import RLHFConfig
 from agents.experiments.supervised import SupervisedConfig
@@ -47,19 +37,19 @@ NEEDED: dict[str, dict[str, Any]] = {
     "endpoint": {"base_url": "http://localhost:1", "model": "m"},
 }
 CONFIGS = {
-    "learner": LearnerConfig,
-    "critic": CriticConfig,
-    "shared": AgentConfig,
+    "learner": agents.LearnerConfig,
+    "critic": agents.CriticConfig,
+    "shared": agents.AgentConfig,
     "rlhf": RLHFConfig,
     "supervised": SupervisedConfig,
     "reward-model": RewardModelConfig,
-    "policy": PolicyConfig,
-    "vllm": VLLMConfig,
-    "endpoint": EndpointConfig,
+    "policy": agents.PolicyConfig,
+    "vllm": agents.VLLMConfig,
+    "endpoint": agents.EndpointConfig,
     "addition": Addition,
     "polynomial": Polynomial,
-    **{name: agent_classes(name)[1] for name in {**AGENTS, **VALUE_AGENTS}},
-    **{name: tabular_classes(name)[1] for name in TABULAR_AGENTS},
+    **{name: agent_classes(name)[1] for name in {**agents.AGENTS, **agents.VALUE_AGENTS}},
+    **{name: tabular_classes(name)[1] for name in agents.TABULAR_AGENTS},
 }
 CASES = [
     (name, setting, bound)

@@ -159,7 +159,7 @@ def test_reinforce_weighs_by_its_credit(credit: Any) -> None:
     env = signs()
     agent = Reinforce(MLPPolicy.for_env(env), ReinforceConfig(problems_per_step=4, baseline="none", credit=credit))
     trajectories, _ = agent.collect(env, 0)
-    batch, advantages = agent.compute_advantages(trajectories)
+    _, advantages = agent.compute_advantages(trajectories)
     for row, one in enumerate(trajectories):
         to_go = np.cumsum(one.rewards[::-1])[::-1]
         expected = to_go if credit == "reward-to-go" else np.full_like(to_go, one.score)

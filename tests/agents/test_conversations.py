@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from agents import EvaluationRecord, evaluate
 from agents.runs.inspect_log import write_inspect_log
@@ -226,20 +224,15 @@ FAULTS: dict[str, Reply | str] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_turn_that_fails_costs_no_score_and_no_turn_before_it(fault: str, turn: int, tmp_path: Path) -> None:
     """Failing once changes nothing; failing for good leaves an errored sample with the turns so far, which can be resumed."""
-    env = world("Addition", interaction=goes_on)
+    env, timeout_s = world("Addition", interaction=goes_on), 0.3 if fault == "hang" else 30.0
     questions = questions_of(env, 2)
-
-    def say(question: str, since: str) -> str:
-        return f"turn {len(since)}"
-
-    policy: dict[str, Any] = {"timeout_s": 0.3 if fault == "hang" else 30.0}
 
     def play(server: Server, folder: str, **how: Any) -> tuple[Any, tuple[Any, ...]]:
         with EvaluationRecord(tmp_path / folder, **how) as record:
-            result = evaluate(env, endpoint_at(server.url, **policy), problems=2, record=record)
+            result = evaluate(env, endpoint_at(server.url, timeout_s=timeout_s), problems=2, record=record)
         return result, RecordedRun.read(tmp_path / folder).rows
 
-    with running(serves(say, questions)) as server:
+    with running(serves(lambda question, since: f"turn {len(since)}", questions)) as server:
         whole, rows = play(server, "whole")
         server.script = lambda body, attempt: FAULTS[fault] if (turns_in(body), attempt) == (turn, 1) else "as usual"
         server.attempts.clear()
@@ -359,14 +352,19 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
             assert turn["content"][0] == {"type": "reasoning", "reasoning": thoughts}
 
 
+def only_row(server: Server, env: TokenVectorEnv) -> Any:
+    """What is recorded of the first problem."""
+    (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+    return row
+
+
 def test_a_server_that_does_not_show_the_tools_to_the_model_is_refused() -> None:
-    usage = {"prompt_tokens": 7, "completion_tokens": 5}
-    with running(lambda *_: chat("5", usage=usage)) as server:
+    env = world("Addition", tools="calculator")
+    with running(lambda *_: chat("5", usage={"prompt_tokens": 7, "completion_tokens": 5})) as server:
         with pytest.raises(EngineError, match=r"7 tokens with and 7 without .* tools=text in --engine-args"):
-            evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1)
+            only_row(server, env)
         server.script = lambda body, attempt: "as usual" if "tools" in body else (400, b"tool_choice without tools", {})
-        (row,) = evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1).rows
-    assert row.outcome == "incorrect"
+        assert only_row(server, env).outcome == "incorrect"
 
 
 def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:
@@ -377,48 +375,42 @@ def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:
         return chat("x", usage={"prompt_tokens": 9, "completion_tokens": 8})
 
     with running(said) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert [body["max_tokens"] for body in server.bodies] == [20, 12, 4]
         assert (row.tokens, row.truncated) == (24, False)  # a server may overdo it in the turn that ends the episode
     env = world("Addition", interaction=goes_on, max_new_tokens=16)
     with running(said) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert (len(server.bodies), row.truncated, row.score) == (2, True, 0.5)
     full = world("Addition", interaction=goes_on, max_context_tokens=4000)
     with running(lambda body, _: chat("x", usage={"prompt_tokens": 4000, "completion_tokens": 1})) as server:
-        (row,) = evaluate(full, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, full)
         assert (len(server.bodies), row.truncated, row.score) == (1, True, 0.0)
     with running(lambda *_: chat("x", usage={"prompt_tokens": 3})) as server:
         with pytest.raises(EngineError, match=r"counts no tokens .* use a server that reports usage"):
-            evaluate(env, endpoint_at(server.url), problems=1)
+            only_row(server, env)
         server.script = lambda body, attempt: "as usual" if turns_in(body) else said(body, "")
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert row.unanswered
         assert "counts no tokens" in str(row.error)
 
 
-def broken(turns: Sequence[Turn], problem: Problem) -> EnvReply:
-    """Breaks at the second turn."""
+def breaks(turns: Sequence[Turn], problem: Problem) -> EnvReply:
+    """At the second turn."""
     if len(turns) == 2:
         raise OSError("no such host")
     return EnvReply((Message("user", "go on"),))
 
 
 def test_an_interaction_that_breaks_is_an_error_of_the_verifier() -> None:
-    env = world("Addition", interaction=broken)
     with running(lambda *_: chat("x", usage={"prompt_tokens": 3, "completion_tokens": 1})) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, world("Addition", interaction=breaks))
     assert (row.score, row.outcome, row.truncated) == (None, "verifier_error", True)
     assert "no such host" in str(row.error)
 
 
-def ends_with_b(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-    """An `EndCondition`: the policy has said a `b`."""
-    return ord("b") in tokens[prompt_length:]
-
-
 def test_an_end_condition_ends_a_turn_where_it_holds() -> None:
-    env = world("Addition", end_condition=ends_with_b)
+    env = world("Addition", end_condition=lambda tokens, prompt_length, problem: ord("b") in tokens[prompt_length:])
     questions = questions_of(env, 3)
     with running(serves(lambda question, _: f"{len(question)}ab and more", questions)) as server:
         by_messages = by_server(env, endpoint_at(server.url), 3)
