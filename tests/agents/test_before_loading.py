@@ -50,16 +50,10 @@ IN = ("train grpo --env Sort", "eval --env Sort --model model", "play --env Sort
 WITH_ENV_ARGS = {
     "--env-args max_new_token=4": "max_new_tokens",
     "--env-args max_new_tokens=few": "max_new_tokens",
-    "--env-args size=few": "size",
-    "--env-args prompt=no_such_prompt": "no_such_prompt",
     "--split tset": "Did you mean 'test'?",
-    "--env-args verifier=7": "verifier",
     "--verifier exakt": "Did you mean 'exact'?",
-    "--verifier missing.toml": "missing.toml",
     "--verifier exact --env-args prompt=boxed_chat": "the verifier 'exact' can't read an answer",
     "--env-args describe_tools=text": "give tools=, too",
-    "--env-args describe_tools=words": "describe_tools",
-    "--env-args prompt=plain system=Hi": "is text: choose a chat prompt",
     "--verifier exact --verifier-args strip=1": "strip",
     "--verifier reward_model --verifier-args modle=x": "Did you mean 'model'?",
     "--reward-model missing/model": "missing/model",
@@ -94,8 +88,6 @@ REFUSALS = {
     # Options and settings.
     "train grpo --env Sort --group-sise 4": "Did you mean --group-size?",
     "sft --env Sort --out NEW --batch-sise 4": "Did you mean --batch-size?",
-    "train grpo --env Sort --steps few": "--steps: expected a whole number, got 'few'",
-    "train grpo --env Sort --engine vlm": "--engine: expected one of",
     "train grpo --env Sort --save-dtype float64": "--save-dtype: expected one of",
     "train grpo --env Sort --loggers tensorbord": "Did you mean 'tensorboard'?",
     "train grpo --env Sort --device cuda-1": "unknown device 'cuda-1'",
@@ -105,10 +97,8 @@ REFUSALS = {
     **{f"{command} {arguments}": text for command in IN for arguments, text in WITH_ENV_ARGS.items()},
     "train grpo --env Sort --env-args tokenizer=no/such/folder": "no/such/folder",
     "train grpo --env Sort --verifier exact --gold-verifier maht": "Did you mean 'math'?",
-    "rlhf --env Sort --out NEW --env-args siez=4": "size",
     "rlhf --env Sort --out NEW --verifier exakt": "Did you mean 'exact'?",
     "train q-learning --env Maze --env-args siez=4": "siez",
-    "check-dataset Sort --args siez=4": "size",
     # Models.
     **{
         f"{command} --model {model}": text
