@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Sequence
 from html.parser import HTMLParser
@@ -23,10 +24,8 @@ from verifiers import statistics
 
 
 def model(folder: Path, seed: int) -> Path:
-    made = tiny_model(
-        ByteTokenizer().vocab_size, seed=seed, layers=1, hidden_size=16, heads=2, intermediate_size=32, max_tokens=512
-    )
-    save_model(folder, made, ByteTokenizer())
+    sizes = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32, "max_tokens": 512}
+    save_model(folder, tiny_model(ByteTokenizer().vocab_size, seed=seed, **sizes), ByteTokenizer())
     return folder
 
 
@@ -34,20 +33,16 @@ def recorded(folder: Path, scores: Sequence[float]) -> RecordedRun:
     return run_of(folder, [row(index, 0, score=score) for index, score in enumerate(scores)])
 
 
-def files(folder: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob(SAMPLES))}
-
-
 def test_the_tiny_suite_makes_a_leaderboard_that_is_resumed_where_it_was(rlvr: Command, tmp_path: Path) -> None:
     models = [model(tmp_path / "one" / "adder", 0), model(tmp_path / "two" / "adder", 1)]
-    arguments = ("bench", "--suite", "tiny", "--out", tmp_path / "out", "--model", *models)
+    out = tmp_path / "out"
+    arguments = ("bench", "--suite", "tiny", "--out", out, "--model", *models)
     code, output, _ = rlvr(*arguments)
     assert code == 0
-    board = json.loads((tmp_path / "out" / "leaderboard.json").read_text())
+    board = json.loads((out / "leaderboard.json").read_text())
     assert board["models"] == {"adder": [str(models[0])], "adder-2": [str(models[1])]}
-    assert [(cell["environment"], cell["name"]) for cell in board["cells"]] == [
-        (environment, name) for environment in ("2-digit sums", "3-digit sums") for name in ("adder", "adder-2")
-    ]
+    cells = itertools.product(("2-digit sums", "3-digit sums"), ("adder", "adder-2"))
+    assert [(cell["environment"], cell["name"]) for cell in board["cells"]] == [*cells]
     for cell in board["cells"]:
         record = RecordedRun.read(cell["runs"][0])
         for name in ("score", "interval"):
@@ -56,34 +51,30 @@ def test_the_tiny_suite_makes_a_leaderboard_that_is_resumed_where_it_was(rlvr: C
         assert cell["samples"] == len(record.rows) == {"2-digit sums": 240, "3-digit sums": 160}[cell["environment"]]
         assert record.settings["temperature"] == 1.0
         assert record.settings["environment"]["max_new_tokens"] == 5
-    text = (tmp_path / "out" / "leaderboard.md").read_text()
+    text = (out / "leaderboard.md").read_text()
     assert text in output
     assert text.startswith("# Sums, for tiny models\n\n|  | 2-digit sums | 3-digit sums | mean |")
-    before = files(tmp_path / "out")
-    path = tmp_path / "out" / "evaluations" / "3-digit-sums" / "adder" / SAMPLES
+    before = {path: path.read_bytes() for path in out.rglob(SAMPLES)}
+    path = out / "evaluations" / "3-digit-sums" / "adder" / SAMPLES
     path.write_bytes(path.read_bytes()[:-300])  # as if the bench had been killed there
-    (tmp_path / "out" / "leaderboard.md").unlink()
+    (out / "leaderboard.md").unlink()
     assert rlvr(*arguments, "--resume")[0] == 0
-    after = files(tmp_path / "out")
-    assert {name for name in before if after[name] != before[name]} <= {str(path.relative_to(tmp_path / "out"))}
-    assert sorted(path.read_bytes().splitlines()) == sorted(
-        before[str(path.relative_to(tmp_path / "out"))].splitlines()
-    )
-    assert (tmp_path / "out" / "leaderboard.md").read_text() == text
+    assert {other for other in before if other.read_bytes() != before[other]} <= {path}
+    assert sorted(path.read_bytes().splitlines()) == sorted(before[path].splitlines())
+    assert (out / "leaderboard.md").read_text() == text
     code, _, error = rlvr(*arguments)
     assert (code, "is not empty: choose another folder" in error) == (2, True)
     code, _, error = rlvr(*arguments[:-1], "--resume")
     assert code == 2
     assert "out also holds evaluations of adder-2: name the models of the bench again, all of them" in error
-    assert (tmp_path / "out" / "leaderboard.md").read_text() == text
+    assert (out / "leaderboard.md").read_text() == text
 
 
 def test_every_environment_is_checked_before_the_first_is_evaluated(rlvr: Command, tmp_path: Path) -> None:
     tables = "".join(f'[[environments]]\nname = "Addition"\nlabel = "{name}"\nproblems = 1\n' for name in "ab")
     (tmp_path / "mine.toml").write_text(f'title = "T"\n{tables}max_new_tokens = 5000\n')
-    code, _, error = rlvr(
-        "bench", "--suite", tmp_path / "mine.toml", "--out", tmp_path / "out", "--model", model(tmp_path / "m", 0)
-    )
+    arguments = ("--suite", tmp_path / "mine.toml", "--out", tmp_path / "out", "--model", model(tmp_path / "m", 0))
+    code, _, error = rlvr("bench", *arguments)
     assert (code, "the model's context holds 512: lower max_new_tokens" in error) == (2, True), error
     assert not (tmp_path / "out").exists()
 
