@@ -126,7 +126,6 @@ class Chosen(SyncVectorEnv):
     num_problems = 5
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> Any:
-        assert options is not None
         problems = options.pop("problems", None)
         observation, info = super().reset(seed=seed, options=options)
         for row, one in enumerate(self.envs):

@@ -111,8 +111,6 @@ def test_comparisons_count_a_problem_once(tmp_path: Path, rlvr: Command) -> None
     )
     assert (once.problems, once.distinct, often.problems, often.distinct) == (6, 6, 48, 6)
     first, second = once.rows[1].comparison, often.rows[1].comparison
-    assert first is not None
-    assert second is not None
     assert (second.p_value, second.units) == (first.p_value, 6)
     assert (second.interval.low, second.detectable) == pytest.approx((first.interval.low, first.detectable))
     code, output, _ = rlvr("compare", tmp_path / "often" / "a", tmp_path / "often" / "b")

@@ -291,7 +291,7 @@ def test_what_can_not_be_tried_and_a_wrong_result_or_name_are_explained() -> Non
         tried(advantages=beside_the_next, group_sizes=(5,))
     with pytest.raises(InvalidArgumentError, match="groups of at most 4 are enumerated in every order, got 5"):
         compare(Estimator("", advantages=beside_the_next), case("one length", 5), ordered=True)
-    with pytest.raises(InvalidArgumentError, match=r"one number for each episode, \(2,\), or for each token, \(2,"):
+    with pytest.raises(InvalidArgumentError, match=r"one number for each episode, \(3,\), or for each token, \(3,"):
         tried(advantages=lambda record: torch.zeros(5))
     with pytest.raises(InvalidArgumentError, match=r"the loss of mine must be a tensor of one number, got a tensor of"):
         tried(advantages=None, loss=lambda record: record.logprobs)
