@@ -312,9 +312,7 @@ def test_an_agent_acts_in_a_plain_gymnasium_loop(name: str, settings: dict[str, 
         ([0, 0, 5], "2 groups of 1 to 2: group 5 has 1"),
     ],
 )
-def test_groups_that_can_not_be_compared_are_refused_before_any_pass(
-    name: str, groups: list[int], message: str
-) -> None:
+def test_groups_that_can_not_be_compared_are_refused_before_any_pass(name: str, groups: Any, message: str) -> None:
     agent = make_agent(name)
     before = all_weights(agent)
     rows = [scored(float(number % 2), length=4, group=group) for number, group in enumerate(groups)]
@@ -434,11 +432,7 @@ def test_what_an_agent_uses_itself_or_has_by_default_has_an_effect() -> None:
         ("each", {"aggregation": "token-meen"}, "'token-meen'.*Did you mean 'token-mean'"),
         ("each", {"kl_estimator": "k4"}, "'k4'. Known: k1, k2,"),
         ("each", {"kl_target": 0.1}, "kl_target adapts kl_coefficient, which must be greater than 0"),
-        (
-            "each",
-            {"kl_target": 0.1, "kl_coefficient": 0.1, "problems_per_step": 64, "kl_horizon": 2},
-            "more than a fifth",
-        ),
+        ("grpo", {"kl_target": 0.1, "kl_coefficient": 0.1, "kl_horizon": 2}, "kl_horizon must be more than a fifth"),
         ("each", {"kl_coefficient": 0.1, "kl_placement": "loss", "kl_estimator": "k1"}, "which constrains nothing"),
         ("each", {"aggregation": "sequence-mean-token-sum-norm", "max_tokens": None}, "needs max_tokens, its constant"),
         ("grpo", {"problems_per_step": 5, "group_size": 3, "minibatches": 4}, "can't be divided into"),

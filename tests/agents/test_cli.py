@@ -62,6 +62,7 @@ def test_envs_lists_every_id_and_describes_one(rlvr: Command) -> None:
     assert all(f"\n## {name}\n" in output for name in [*sections, "Information", "Arguments", "Version History"])
 
 
+SQUARE_IS_8 = {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]}
 PEOPLE = "CREATE TABLE person (name TEXT, age INT); INSERT INTO person VALUES ('Ada', 36), ('Bo', 20);"
 SQUARE = "def square(x): return x * x"
 NAMES = {"query": "SELECT name FROM person", "scripts": [PEOPLE]}
@@ -80,13 +81,7 @@ NAMES = {"query": "SELECT name FROM person", "scripts": [PEOPLE]}
         ("SELECT age FROM person", NAMES, "--verifier sql", 1, "incorrect"),
         ("SELECT 1", {"query": "SELECT 1"}, "--verifier sql", 2, ""),
         (SQUARE, {"asserts": ["assert square(3) == 9"]}, "--verifier unit_tests", 0, "correct"),
-        (
-            SQUARE,
-            {"entry_point": "square", "cases": [{"args": [3], "expected": 8}]},
-            "--verifier unit_tests",
-            1,
-            "incorr",
-        ),
+        (SQUARE, SQUARE_IS_8, "--verifier unit_tests", 1, "incorrect"),
         ("print(input())", [{"input": "a", "output": "a"}], "--verifier unit_tests", 0, "correct"),
         (SQUARE, {"assert": ["assert square(3) == 9"]}, "--verifier unit_tests", 2, ""),
         ("no, ", {"instruction_id_list": ["punctuation:no_comma"], "kwargs": [{}]}, "--verifier ifeval", 1, "score 0"),
@@ -164,9 +159,7 @@ def test_eval_runs_a_model_folder_and_records_every_sample(
     assert all(row["tokens"] <= 8 and row["outcome"] for row in rows)
 
 
-def test_eval_searches_and_says_where_the_score_is_no_accuracy(
-    model_folder: Path, tmp_path: Path, rlvr: Command
-) -> None:
+def test_eval_searches_and_says_if_the_score_is_no_accuracy(model_folder: Path, tmp_path: Path, rlvr: Command) -> None:
     arguments = ("eval", "--env", "Reverse", "--model", str(model_folder), "--problems", "1", "--temperature", "1")
     arguments += ("--env-args", "max_new_tokens=2", "--search-args", "n=2", "--search", "best-of-n", "--guide")
     for guide in ("oracle", "likelihood"):

@@ -367,11 +367,14 @@ def test_another_rank_knows_where_contexts_begin() -> None:
     assert make_batch([one, other]).here is not None
 
 
+@FLOAT64
 def test_without_a_cut_nothing_is_split() -> None:
-    trajectories = rollout(world(4, lambda turns, problem: says(":") if len(turns) < 3 else None), reader(), EPISODES)
+    policy, env = reader(), world(4, lambda turns, problem: says(":") if len(turns) < 3 else None)
+    trajectories = rollout(env, policy, EPISODES)
     batch = make_batch(trajectories)
     assert (batch.contexts, contexts.split(batch)) == (None, None)
     assert all(one.contexts == () for one in trajectories)
+    assert_equal_stored(token_logprobs(policy, batch, 4), batch.logprobs, size=10)
 
 
 @FLOAT64
