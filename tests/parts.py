@@ -20,7 +20,6 @@ FULL_FILES = (
     "agents/test_adapter.py",
     "agents/test_before_loading.py",
     "agents/test_bench.py",
-    "agents/test_benchmarks.py",
     "agents/test_carried.py",
     "agents/test_check_agent.py",
     "agents/test_command_errors.py",

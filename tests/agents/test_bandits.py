@@ -15,20 +15,7 @@ from numpy.typing import NDArray
 
 pytest.importorskip("torch")
 
-from agents import (
-    UCB1,
-    EpsilonGreedy,
-    EpsilonGreedyConfig,
-    GradientBandit,
-    GradientBanditConfig,
-    LinUCB,
-    LinUCBConfig,
-    TabularAgent,
-    Thompson,
-    ThompsonConfig,
-    Transition,
-    tabular_classes,
-)
+from agents import TabularAgent, Transition, tabular_classes
 from agents.tables.bandits import BanditAgent
 from rlvr_envs import StateEnv, exact
 from verifiers import InvalidArgumentError, UnknownNameError
@@ -41,6 +28,12 @@ def state_env(name: str = "Bandit", **options: Any) -> StateEnv:
     env = gymnasium.make(f"rlvr/{name}State-v0", **options).unwrapped
     assert isinstance(env, StateEnv)
     return env
+
+
+def bandit(name: str, env: Any = None, **settings: Any) -> Any:
+    """An agent, by default for arms of `MEANS`."""
+    cls, config = tabular_classes(name)
+    return cls(state_env(means=MEANS) if env is None else env, config(**settings))
 
 
 def pulled(agent: TabularAgent, action: int, reward: float, state: int = 0) -> None:
@@ -61,8 +54,7 @@ def play(agent: BanditAgent, means: Sequence[float], pulls: int, seed: int) -> N
 
 @pytest.mark.parametrize("name", BANDITS)
 def test_incremental_means_are_batch_means(name: str) -> None:
-    agent = tabular_classes(name)[0](state_env())
-    assert isinstance(agent, BanditAgent)
+    agent = bandit(name, state_env())
     rng = np.random.default_rng(1)
     pulls = [(int(rng.integers(5)), int(rng.integers(2))) for _ in range(300)]
     for arm, reward in pulls:
@@ -77,8 +69,7 @@ def test_incremental_means_are_batch_means(name: str) -> None:
 @pytest.mark.parametrize("baseline", [True, False])
 def test_the_expected_update_of_the_gradient_bandit_is_the_exact_gradient(baseline: bool) -> None:
     """Summed over every arm and reward with their probabilities, whatever was learned before."""
-    env = state_env(means=MEANS)
-    agent = GradientBandit(env, GradientBanditConfig(step_size=0.25, baseline=baseline))
+    agent = bandit("gradient-bandit", step_size=0.25, baseline=baseline)
     rng = np.random.default_rng(0)
     for _ in range(40):
         pulled(agent, int(rng.integers(3)), float(rng.integers(2)))
@@ -96,7 +87,7 @@ def test_the_expected_update_of_the_gradient_bandit_is_the_exact_gradient(baseli
 
 
 def test_the_first_reward_is_its_own_baseline() -> None:
-    agent = GradientBandit(state_env())
+    agent = bandit("gradient-bandit", state_env())
     pulled(agent, 2, 1.0)
     assert not agent.preferences.any()
     pulled(agent, 2, 0.0)
@@ -104,7 +95,7 @@ def test_the_first_reward_is_its_own_baseline() -> None:
 
 
 def test_bounds_of_ucb1_by_hand() -> None:
-    agent = UCB1(state_env(means=MEANS))
+    agent = bandit("ucb1")
     assert [agent.choose(0, np.random.default_rng(0)) for _ in range(2)] == [0, 0]
     for arm, reward in ((0, 1.0), (1, 0.0), (0, 0.0), (2, 1.0)):
         pulled(agent, arm, reward)
@@ -112,12 +103,9 @@ def test_bounds_of_ucb1_by_hand() -> None:
     np.testing.assert_allclose(agent.bounds(0), [0.5 + bonus[0], bonus[1], 1 + bonus[2]], rtol=1e-15)
 
 
-def test_the_bound_of_ucb1_by_hand() -> None:
+def test_bounds_of_the_regret_by_hand() -> None:
     expected = 8 * math.log(100) / 0.5 + (1 + math.pi**2 / 3) * 0.5
     assert exact.ucb1_bound((0.25, 0.75, 0.75), 100) == pytest.approx(expected, rel=1e-14)
-
-
-def test_the_slope_of_lai_and_robbins_by_hand() -> None:
     divergence = 0.25 * math.log(1 / 3) + 0.75 * math.log(3)
     assert exact.lai_robbins_slope((0.75, 0.25, 0.75)) == pytest.approx(0.5 / divergence, rel=1e-14)
     with pytest.raises(InvalidArgumentError, match="must be between 0 and 1"):
@@ -127,7 +115,7 @@ def test_the_slope_of_lai_and_robbins_by_hand() -> None:
 @pytest.mark.long
 def test_the_regret_of_thompson_sampling_grows_with_the_slope_of_lai_and_robbins() -> None:
     """From 1 000 to 10 000 pulls: the interval of 4 standard errors over seeds, and 25 % for what is not yet infinity."""
-    agents = [Thompson(state_env(means=MEANS)) for _ in range(60)]
+    agents = [bandit("thompson") for _ in range(60)]
     runs = np.array([play(agent, MEANS, 10_000, seed) for seed, agent in enumerate(agents)])
     slopes = (runs[:, 9_999] - runs[:, 999]) / math.log(10)
     error = 4 * slopes.std(ddof=1) / math.sqrt(len(slopes))
@@ -137,34 +125,45 @@ def test_the_regret_of_thompson_sampling_grows_with_the_slope_of_lai_and_robbins
     assert error < slope
 
 
+def assert_chosen(agent: BanditAgent, arm: int, chance: float) -> None:
+    """An arm is chosen with this probability, within 6 standard errors."""
+    rng = np.random.default_rng(0)
+    share = np.mean([agent.choose(0, rng) == arm for _ in range(2000)])
+    assert abs(share - chance) < 6 * math.sqrt(chance * (1 - chance) / 2000)
+
+
 def test_draws_of_thompson_sampling_are_those_of_the_posterior() -> None:
-    """Two arms, Beta(3, 2) and Beta(1, 1): the first is drawn higher with probability E[θ] = 3/5."""
-    agent = Thompson(state_env(means=(0.5, 0.5)))
+    """Two arms, Beta(3, 2) and Beta(1, 1): the first is drawn higher with probability E[θ] = 3/5.
+
+    Prior N(0, 4), noise 3, rewards 5 and 1: 1/v = 1/4 + 2/9, m = v 6/9; against an arm known to lie at 0.
+    """
+    agent = bandit("thompson", state_env(means=(0.5, 0.5)))
     for reward in (1.0, 1.0, 0.0):
         pulled(agent, 0, reward)
-    rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
-    assert abs(first - 0.6) < 6 * math.sqrt(0.6 * 0.4 / 2000)
-
-
-def test_the_normal_posterior_by_hand() -> None:
-    """Prior N(0, 4), noise 3, rewards 5 and 1: 1/v = 1/4 + 2/9, m = v 6/9; against an arm known to lie at 0."""
-    config = ThompsonConfig(rewards="normal", noise=3.0, prior_std=2.0)
-    agent = Thompson(state_env(means=(0.0, 0.0), rewards="normal"), config)
-    pulled(agent, 0, 5.0)
-    pulled(agent, 0, 1.0)
+    assert_chosen(agent, 0, 0.6)
+    env = state_env(means=(0.0, 0.0), rewards="normal")
+    agent = bandit("thompson", env, rewards="normal", noise=3.0, prior_std=2.0)
+    for reward in (5.0, 1.0):
+        pulled(agent, 0, reward)
     agent.counts[0, 1] = 10**12
     variance = 1 / (1 / 4 + 2 / 9)
-    chance = 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance)))
-    rng = np.random.default_rng(0)
-    first = np.mean([agent.choose(0, rng) == 0 for _ in range(2000)])
-    assert abs(first - chance) < 6 * math.sqrt(chance * (1 - chance) / 2000)
+    assert_chosen(agent, 0, 0.5 * (1 + math.erf(variance * 6 / 9 / math.sqrt(2 * variance))))
+
+
+def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
+    """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3; ties are broken at random."""
+    agent = bandit("epsilon-greedy", epsilon=0.4)
+    pulled(agent, 1, 1.0)
+    assert_chosen(agent, 1, 0.6 + 0.4 / 3)
+    undecided = bandit("epsilon-greedy", epsilon=0.0)
+    for arm in range(3):
+        assert_chosen(undecided, arm, 1 / 3)
 
 
 def test_estimates_of_linucb_are_ridge_regression() -> None:
     """Against the normal equations of the whole data, solved by QR of the data with the penalty as further rows."""
     env = state_env("ContextualBandit", rewards="normal")
-    agent = LinUCB(env, LinUCBConfig(ridge=0.7, alpha=1.3))
+    agent = bandit("linucb", env, ridge=0.7, alpha=1.3)
     rng = np.random.default_rng(0)
     choices = [(int(rng.integers(16)), int(rng.integers(4)), float(rng.normal())) for _ in range(200)]
     for state, arm, reward in choices:
@@ -180,50 +179,30 @@ def test_estimates_of_linucb_are_ridge_regression() -> None:
         assert agent.bounds(6)[arm] == pytest.approx(theta @ x + 1.3 * width, abs=1e-10)
 
 
-def test_epsilon_greedy_explores_as_often_as_it_says() -> None:
-    """With ε = 0.4 and 3 arms the best is chosen with probability 0.6 + 0.4 / 3."""
-    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.4))
-    pulled(agent, 1, 1.0)
-    rng = np.random.default_rng(0)
-    share = np.mean([agent.choose(0, rng) == 1 for _ in range(2000)])
-    expected = 0.6 + 0.4 / 3
-    assert abs(share - expected) < 6 * math.sqrt(expected * (1 - expected) / 2000)
-
-
 def test_epsilon_decays_with_the_choices_of_its_own_state() -> None:
-    agent = EpsilonGreedy(state_env("ContextualBandit"), EpsilonGreedyConfig(epsilon=1.0, decay=3.0))
+    agent = bandit("epsilon-greedy", state_env("ContextualBandit"), epsilon=1.0, decay=3.0)
     assert agent.epsilon(0) == 1.0
     for _ in range(5):
         pulled(agent, 0, 1.0, state=2)
     assert (agent.epsilon(0), agent.epsilon(2)) == (1.0, 0.5)
 
 
-def test_ties_are_broken_at_random() -> None:
-    agent = EpsilonGreedy(state_env(means=MEANS), EpsilonGreedyConfig(epsilon=0.0))
-    rng = np.random.default_rng(0)
-    assert {agent.choose(0, rng) for _ in range(60)} == {0, 1, 2}
-
-
 @pytest.mark.parametrize("name", BANDITS)
 def test_they_refuse_what_they_can_not_play(name: str) -> None:
-    cls = tabular_classes(name)[0]
     with pytest.raises(InvalidArgumentError, match="an episode of Maze goes on after it: use a bandit"):
-        cls(state_env("Maze"))
+        bandit(name, state_env("Maze"))
     with pytest.raises(InvalidArgumentError, match=r"needs numbered observations and actions.*BanditEnv has tokens"):
-        cls(gymnasium.make("rlvr/Bandit-v0"))
+        bandit(name, gymnasium.make("rlvr/Bandit-v0"))
     with pytest.raises(InvalidArgumentError, match="CartPoleEnv shows vectors of 4 numbers: use an agent that trains"):
-        cls(gymnasium.make("CartPole-v1"))
+        bandit(name, gymnasium.make("CartPole-v1"))
     lake = gymnasium.make("FrozenLake-v1")
     with pytest.raises(InvalidArgumentError, match="this episode goes on after it"):
-        cls(lake).learn(lake, steps=3)
+        bandit(name, lake).learn(lake, steps=3)
 
 
-def test_rewards_of_another_kind_are_named() -> None:
+def test_kinds_of_rewards_that_are_wrong_or_unknown_are_named() -> None:
     env = state_env(rewards="normal")
     with pytest.raises(InvalidArgumentError, match=r"expects rewards of 0 and 1, got .*--rewards normal"):
-        Thompson(env).learn(env, steps=1)
-
-
-def test_an_unknown_kind_of_rewards_is_named() -> None:
+        bandit("thompson", env).learn(env, steps=1)
     with pytest.raises(UnknownNameError, match="bernoulli, normal"):
-        ThompsonConfig(rewards="beta")  # type: ignore[arg-type] # a mistake
+        bandit("thompson", env, rewards="beta")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import json
 import os
@@ -46,141 +45,93 @@ RUN = ("--env", "Sort", *SMALL, "--num-envs", "8", "--group-size", "4", "--probl
 PLAY = ("--env", "Sort", "--model", "model")
 
 
-@dataclasses.dataclass(frozen=True)
-class Refusal:
-    line: str
-    """The words after `rlvr`."""
-    text: str
-    """What the message has to say."""
-    code: int = REFUSED
-
-
-REFUSALS = (
-    # Names that don't exist.
-    Refusal("train grop --env Sort", "Did you mean 'grpo'?"),
-    Refusal("train grpo --env Srot", "Did you mean 'Sort'?"),
-    Refusal("train q-learning --env Maize", "Did you mean 'Maze'?"),
-    Refusal("eval --env Srot --model model", "Did you mean 'Sort'?"),
-    Refusal("sft --env Srot --out NEW", "Did you mean 'Sort'?"),
-    Refusal("rlhf --env Srot --out NEW", "Did you mean 'Sort'?"),
-    Refusal("play --env Srot --model model", "Did you mean 'Sort'?"),
-    Refusal("export trl --env Srot --folder NEW", "Did you mean 'Sort'?"),
-    Refusal("check-dataset Srot", "Did you mean 'Sort'?"),
-    Refusal("bench --suite croe --model model --out NEW", "'core'"),
-    Refusal("rescore missing", "missing"),
-    Refusal("train-rm --pairs missing.jsonl --out NEW", "missing.jsonl"),
-    # Options and settings.
-    Refusal("train grpo --env Sort --group-sise 4", "Did you mean --group-size?"),
-    Refusal("train dqn --env CartPole-v1 --learning-rat 1", "Did you mean --learning-rate?"),
-    Refusal("sft --env Sort --out NEW --batch-sise 4", "Did you mean --batch-size?"),
-    Refusal("train-rm --pairs pairs.jsonl --out NEW --epoch 4", "Did you mean --epochs?"),
-    Refusal("rlhf --env Sort --out NEW --step 4", "Did you mean --steps?"),
-    Refusal("train grpo --env Sort --steps few", "--steps: expected a whole number, got 'few'"),
-    Refusal("train grpo --env Sort --engine vlm", "--engine: expected one of"),
-    *(
-        Refusal(f"{command} --save-dtype float64", "--save-dtype: expected one of")
-        for command in ("train grpo --env Sort", "sft --env Sort --out NEW")
-    ),
-    Refusal("train grpo --env Sort --loggers tensorbord", "Did you mean 'tensorboard'?"),
-    Refusal("train grpo --env Sort --device cuda-1", "unknown device 'cuda-1'"),
-    Refusal("train grpo --env Sort --engine-args a=1", "takes no arguments"),
-    Refusal("eval --env Sort --model model --engine-args a=1", "takes no arguments"),
-    Refusal("eval --env Sort --model model --problems 1000000000", "1000000000"),
-    # Packages that are not installed.
-    *(
-        Refusal(f"{command} --env Sort --model model --engine vllm", "needs the package 'vllm'", CANNOT)
-        for command in ("train grpo", "eval")
-        if importlib.util.find_spec("vllm") is None
-    ),
-    # Arguments of environments, and verifiers.
-    *(
-        Refusal(f"{command} {arguments}", text)
-        for command in ("train grpo --env Sort", "eval --env Sort --model model", "play --env Sort --model model")
-        for arguments, text in (
-            ("--env-args max_new_token=4", "max_new_tokens"),
-            ("--env-args max_new_tokens=few", "max_new_tokens"),
-            ("--env-args size=few", "size"),
-            ("--env-args prompt=no_such_prompt", "no_such_prompt"),
-            ("--env-args tokenizer=no/such/folder", "no/such/folder"),
-            ("--split tset", "Did you mean 'test'?"),
-            ("--env-args verifier=7", "verifier"),
-            ("--verifier exakt", "Did you mean 'exact'?"),
-            ("--verifier missing.toml", "missing.toml"),
-            ("--verifier exact --env-args prompt=boxed_chat", "the verifier 'exact' can't read an answer"),
-            ("--env-args describe_tools=text", "give tools=, too"),
-            ("--env-args describe_tools=words", "describe_tools"),
-            ("--env-args prompt=plain system=Hi", "is text: choose a chat prompt"),
-            ("--verifier exact --verifier-args strip=1", "strip"),
-            ("--verifier reward_model --verifier-args modle=x", "Did you mean 'model'?"),
-            ("--reward-model missing/model", "missing/model"),
-        )
-        if not (command.startswith(("eval", "play")) and "tokenizer" in arguments)
-    ),
-    Refusal("train grpo --env Sort --verifier exact --gold-verifier maht", "Did you mean 'math'?"),
-    Refusal("sft --env Sort --out NEW --env-args siez=4", "size"),
-    Refusal("rlhf --env Sort --out NEW --env-args siez=4", "size"),
-    Refusal("rlhf --env Sort --out NEW --verifier exakt", "Did you mean 'exact'?"),
-    Refusal("train q-learning --env Maze --env-args siez=4", "siez"),
-    Refusal("check-dataset Sort --args siez=4", "size"),
-    Refusal("export trl --env Sort --folder NEW --args siez=4", "size"),
-    # Models.
-    *(
-        Refusal(f"{command} --model {model}", text)
-        for command in (
-            "train grpo --env Sort",
-            "eval --env Sort",
-            "play --env Sort",
-            "sft --env Sort --out NEW",
-            "rlhf --env Sort --out NEW",
-            "train-rm --pairs pairs.jsonl --out NEW",
-            "bench --suite tiny --out NEW",
-        )
-        for model, text in (
-            ("/no/such/model", "there is no such folder here"),
-            ("above", "did you mean above/model?"),
-            ("gguf", "weights.gguf is not a complete GGUF file"),
-            ("gguf/weights.gguf", "is not a complete GGUF file"),
-            ("text.txt", "is a file"),
-        )
-    ),
-    Refusal("eval --env Sort --model /no/such/model --device cpu", "there is no such folder here"),
-    Refusal("train grpo --env Sort --model unpaired", "has no tokenizer of its own"),
-    Refusal("train grpo --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),
-    Refusal(
-        "train grpo --env Sort,Addition --model model --env-args Sort.max_new_tokens=60", "the model's context holds 64"
-    ),
-    Refusal("eval --env Sort --model model --env-args max_new_tokens=60", "the model's context holds 64"),
-    Refusal("eval --env Sort --model learned --env-args max_new_tokens=600", "the model's context holds 512"),
-    # Folders.
-    Refusal("train grpo --env Sort --run-folder text.txt", "it is not a folder"),
-    Refusal("train grpo --env Sort --run-folder run", "holds a run already"),
-    Refusal("train grpo --env Sort --run-folder model", "not that of a run"),
-    Refusal("train grpo --env Sort --run-folder busy --resume", "is in use by"),
-    Refusal("train q-learning --env Maze --run-folder run", "holds a run already"),
-    Refusal("sft --env Sort --out full", "is not empty"),
-    Refusal("rlhf --env Sort --out full", "is not empty"),
-    Refusal("train-rm --pairs pairs.jsonl --out full", "is not empty"),
-    Refusal("bench --suite tiny --model model --out full", "is not empty"),
-    Refusal("eval --env Sort --model model --out full", "no evaluation"),
-    Refusal("eval --env Sort --model model --out evaluated", "holds an evaluation"),
-    Refusal("export trl --env Sort --folder text.txt", "it is not a folder"),
-    Refusal("demo --folder text.txt", "it is not a folder"),
-    # Resuming.
-    Refusal(f"train rloo {' '.join(RUN)} --run-folder run --resume", "was started with agent 'grpo'"),
-    Refusal(
-        f"train grpo {' '.join(RUN)} --run-folder run --resume --temperature 0.5", "temperature was 1.0 and is now 0.5"
-    ),
-    Refusal(
-        f"train grpo {' '.join(RUN)} --run-folder run --resume --seed=7 --learning-rate None",
-        "config.seed was 0 and is now 7",
-    ),
-    Refusal(
-        f"train grpo {' '.join(RUN)} --run-folder run --resume --no-skip-zero-advantages",
-        "skip_zero_advantages was True and is now False",
-    ),
-    Refusal("eval --env Sort --model model --out evaluated --resume --seed 3", "was started with --seed 0"),
-    Refusal("eval --env Sort --model learned --out evaluated --resume", "was started with --model model"),
+RESUMED = f"train grpo {' '.join(RUN)} --run-folder run --resume"
+IN = ("train grpo --env Sort", "eval --env Sort --model model", "play --env Sort --model model")
+WITH_ENV_ARGS = {
+    "--env-args max_new_token=4": "max_new_tokens",
+    "--env-args max_new_tokens=few": "max_new_tokens",
+    "--split tset": "Did you mean 'test'?",
+    "--verifier exakt": "Did you mean 'exact'?",
+    "--verifier exact --env-args prompt=boxed_chat": "the verifier 'exact' can't read an answer",
+    "--env-args describe_tools=text": "give tools=, too",
+    "--verifier exact --verifier-args strip=1": "strip",
+    "--verifier reward_model --verifier-args modle=x": "Did you mean 'model'?",
+    "--reward-model missing/model": "missing/model",
+}
+OTHERS = ("sft --env Sort --out NEW", "rlhf --env Sort --out NEW", "train-rm --pairs pairs.jsonl --out NEW")
+MODELS = {
+    "/no/such/model": "there is no such folder here",
+    "above": "did you mean above/model?",
+    "gguf": "weights.gguf is not a complete GGUF file",
+    "gguf/weights.gguf": "is not a complete GGUF file",
+    "text.txt": "is a file",
+}
+OUT_OF = ("sft --env Sort", "rlhf --env Sort", "train-rm --pairs pairs.jsonl", "bench --suite tiny --model model")
+MISNAMED = (
+    "train grpo",
+    "eval --model model",
+    "sft --out NEW",
+    "rlhf --out NEW",
+    "play --model model",
+    "export trl --folder NEW",
 )
+REFUSALS = {
+    # Names that don't exist.
+    "train grop --env Sort": "Did you mean 'grpo'?",
+    "train q-learning --env Maize": "Did you mean 'Maze'?",
+    **{f"{command} --env Srot": "Did you mean 'Sort'?" for command in MISNAMED},
+    "export trl --env Srot --folder NEW": "Did you mean 'Sort'?",
+    "check-dataset Srot": "Did you mean 'Sort'?",
+    "bench --suite croe --model model --out NEW": "'core'",
+    "rescore missing": "missing",
+    "train-rm --pairs missing.jsonl --out NEW": "missing.jsonl",
+    # Options and settings.
+    "train grpo --env Sort --group-sise 4": "Did you mean --group-size?",
+    "sft --env Sort --out NEW --batch-sise 4": "Did you mean --batch-size?",
+    "train grpo --env Sort --save-dtype float64": "--save-dtype: expected one of",
+    "train grpo --env Sort --loggers tensorbord": "Did you mean 'tensorboard'?",
+    "train grpo --env Sort --device cuda-1": "unknown device 'cuda-1'",
+    "train grpo --env Sort --engine-args a=1": "takes no arguments",
+    "eval --env Sort --model model --problems 1000000000": "1000000000",
+    # Arguments of environments, and verifiers.
+    **{f"{command} {arguments}": text for command in IN for arguments, text in WITH_ENV_ARGS.items()},
+    "train grpo --env Sort --env-args tokenizer=no/such/folder": "no/such/folder",
+    "train grpo --env Sort --verifier exact --gold-verifier maht": "Did you mean 'math'?",
+    "rlhf --env Sort --out NEW --verifier exakt": "Did you mean 'exact'?",
+    "train q-learning --env Maze --env-args siez=4": "siez",
+    # Models.
+    **{
+        f"{command} --model {model}": text
+        for command in (*(line.replace(" --model model", "") for line in IN), *OTHERS, "bench --suite tiny --out NEW")
+        for model, text in MODELS.items()
+    },
+    "train grpo --env Sort --model unpaired": "has no tokenizer of its own",
+    "train grpo --env Sort --model model --env-args max_new_tokens=60": "the model's context holds 64",
+    "train grpo --env Sort,Addition --model model --env-args Sort.max_new_tokens=60": "the model's context holds 64",
+    "eval --env Sort --model model --env-args max_new_tokens=60": "the model's context holds 64",
+    "eval --env Sort --model learned --env-args max_new_tokens=600": "the model's context holds 512",
+    # Folders.
+    "train grpo --env Sort --run-folder text.txt": "it is not a folder",
+    "train grpo --env Sort --run-folder run": "holds a run already",
+    "train grpo --env Sort --run-folder model": "not that of a run",
+    "train grpo --env Sort --run-folder busy --resume": "is in use by",
+    **{f"{command} --out full": "is not empty" for command in OUT_OF},
+    "eval --env Sort --model model --out full": "no evaluation",
+    "eval --env Sort --model model --out evaluated": "holds an evaluation",
+    "export trl --env Sort --folder text.txt": "it is not a folder",
+    "demo --folder text.txt": "it is not a folder",
+    # Resuming.
+    RESUMED.replace("grpo", "rloo"): "was started with agent 'grpo'",
+    f"{RESUMED} --temperature 0.5": "temperature was 1.0 and is now 0.5",
+    f"{RESUMED} --seed=7 --learning-rate None": "config.seed was 0 and is now 7",
+    "eval --env Sort --model model --out evaluated --resume --seed 3": "was started with --seed 0",
+}
+"""Command lines after `rlvr`, and a part of what each is answered."""
+if importlib.util.find_spec("vllm") is None:
+    REFUSALS |= {
+        f"{command} --env Sort --model model --engine vllm": "needs the package 'vllm'"
+        for command in ("train grpo", "eval")
+    }
 
 
 def listing(folder: Path) -> list[str]:
@@ -218,25 +169,24 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]
         shutil.copytree("run", "busy")
         with locked(Path("busy")):
             before = listing(folder)
-            lines = [refusal.line.split() for refusal in REFUSALS]
             done = subprocess.run(
                 [sys.executable, "-c", CHILD],
-                input=json.dumps(lines),
+                input=json.dumps([line.split() for line in REFUSALS]),
                 capture_output=True,
                 text=True,
                 check=True,
                 env=os.environ | {"PYTHONPATH": str(ROOT)},
             )
             after = listing(folder)
-        given = dict(zip((refusal.line for refusal in REFUSALS), json.loads(done.stdout), strict=True))
+        given = dict(zip(REFUSALS, json.loads(done.stdout), strict=True))
         yield {"given": given, "before": before, "after": after}
 
 
-@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.line)
-def test_a_mistake_is_answered_without_torch(refusal: Refusal, answers: dict[str, Any]) -> None:
-    code, said, heavy = answers["given"][refusal.line]
-    assert refusal.text in said, said
-    assert (code, heavy) == (refusal.code, []), said
+@pytest.mark.parametrize("line", REFUSALS)
+def test_a_mistake_is_answered_without_torch(line: str, answers: dict[str, Any]) -> None:
+    code, said, heavy = answers["given"][line]
+    assert REFUSALS[line] in said, said
+    assert (code, heavy) == (CANNOT if "--engine vllm" in line else REFUSED, []), said
 
 
 def test_what_is_refused_leaves_nothing_behind(answers: dict[str, Any]) -> None:
@@ -246,12 +196,16 @@ def test_what_is_refused_leaves_nothing_behind(answers: dict[str, Any]) -> None:
 def test_runs_and_checkpoints_are_told_from_folders_that_hold_a_model(tmp_path: Path) -> None:
     model = tmp_path / "run" / "checkpoints" / "step-000001" / "model"
     model.mkdir(parents=True)
-    (model / "config.json").write_text("{}", encoding="utf-8")
-    assert model_folder(tmp_path / "run") == model
+    for file in ("adapter_config.json", "config.json"):
+        (model / file).write_text("{}", encoding="utf-8")
+        assert model_folder(tmp_path / "run") == model
     # A checkpoint by itself is one by the checksums that every one has.
     assert model_folder(model.parent) == model.parent
     (model.parent / "checksums.json").write_text("{}", encoding="utf-8")
     assert model_folder(model.parent) == model
+    (tmp_path / "config.json").write_text('{"run_id": "run-1"}', encoding="utf-8")
+    with pytest.raises(InvalidArgumentError, match="that of a run, which has saved no checkpoint of a language model"):
+        check_model(tmp_path)
 
 
 def test_an_adapter_has_the_context_of_its_base_which_has_to_be_there(tmp_path: Path) -> None:
@@ -265,19 +219,6 @@ def test_an_adapter_has_the_context_of_its_base_which_has_to_be_there(tmp_path: 
     (base / "config.json").write_text('{"max_position_embeddings": 48}', encoding="utf-8")
     check_model(adapter)
     assert model_context(adapter) == 48
-
-
-def test_a_run_that_saved_an_adapter_holds_a_model(tmp_path: Path) -> None:
-    model = tmp_path / "checkpoints" / "step-000001" / "model"
-    model.mkdir(parents=True)
-    (model / "adapter_config.json").write_text("{}", encoding="utf-8")
-    assert model_folder(tmp_path) == model
-
-
-def test_a_run_without_a_checkpoint_is_no_model(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text('{"run_id": "run-1"}', encoding="utf-8")
-    with pytest.raises(InvalidArgumentError, match="that of a run, which has saved no checkpoint of a language model"):
-        check_model(tmp_path)
 
 
 WITHOUT_TORCH = """
@@ -298,18 +239,9 @@ main(sys.argv[1:])
     "line", ["train grpo --env Sort", "train q-learning --env Maze", "sft --env Sort --out NEW", "demo"]
 )
 def test_a_missing_torch_is_named_with_the_command_that_installs_it(line: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_TORCH, *line.split()],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-    )
-    assert (
-        "needs the package 'torch', which is not installed. Install it with: pip install 'rlvr-envs[train]'"
-        in done.stderr
-    )
+    command, env = [sys.executable, "-c", WITHOUT_TORCH, *line.split()], os.environ | {"PYTHONPATH": str(ROOT)}
+    said = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path, env=env).stderr
+    assert "needs the package 'torch', which is not installed. Install it with: pip install 'rlvr-envs[train]'" in said
     assert listing(tmp_path) == []
 
 

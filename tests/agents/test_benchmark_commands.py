@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks import training_step
 from tests.tiny_models import chat_model
 
 ROOT = Path(__file__).parent.parent.parent
@@ -71,6 +72,16 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         timeout=300,
         check=False,
     )
+
+
+def test_the_bound_of_a_step_counts_the_matrices_as_they_are() -> None:
+    """One layer of width 16: two heads of queries, one of keys and values, 24 wide in between; a vocabulary of 512."""
+    sizes = {"layers": 1, "width": 16, "heads": 2, "problems": 2, "group": 2, "prompt": 5, "completion": 3}
+    work = training_step.Work(**sizes, kv_heads=1, mlp=24)
+    layer = 16 * 16 + 16 * 16 + 2 * 16 * 8 + 3 * 16 * 24
+    own, prompts = 4 * 3, 2 * 5
+    attention = 2 * 16 * (own * (5 + 2) + 2 * 5**2 / 2)
+    assert training_step.floating_point_operations(work) == 8 * ((own + prompts) * layer + own * 512 * 16 + attention)
 
 
 def test_every_file_has_tiny_settings() -> None:

@@ -9,17 +9,7 @@ from typing import Annotated, Any, Literal, get_type_hints
 
 import pytest
 
-from agents import (
-    AGENTS,
-    TABULAR_AGENTS,
-    VALUE_AGENTS,
-    AgentConfig,
-    CriticConfig,
-    EndpointConfig,
-    LearnerConfig,
-    PolicyConfig,
-    VLLMConfig,
-)
+import agents
 from agents.commands.main import main
 from agents.experiments.rlhf import RLHFConfig
 from agents.experiments.supervised import SupervisedConfig
@@ -27,7 +17,6 @@ from agents.preferences.reward_model import RewardModelConfig
 from agents.registry import agent_classes, tabular_classes
 from rlvr_envs.tasks import Addition, Polynomial
 from verifiers import (
-    FINITE,
     Above,
     AtLeast,
     Between,
@@ -47,19 +36,19 @@ NEEDED: dict[str, dict[str, Any]] = {
     "endpoint": {"base_url": "http://localhost:1", "model": "m"},
 }
 CONFIGS = {
-    "learner": LearnerConfig,
-    "critic": CriticConfig,
-    "shared": AgentConfig,
+    "learner": agents.LearnerConfig,
+    "critic": agents.CriticConfig,
+    "shared": agents.AgentConfig,
     "rlhf": RLHFConfig,
     "supervised": SupervisedConfig,
     "reward-model": RewardModelConfig,
-    "policy": PolicyConfig,
-    "vllm": VLLMConfig,
-    "endpoint": EndpointConfig,
+    "policy": agents.PolicyConfig,
+    "vllm": agents.VLLMConfig,
+    "endpoint": agents.EndpointConfig,
     "addition": Addition,
     "polynomial": Polynomial,
-    **{name: agent_classes(name)[1] for name in {**AGENTS, **VALUE_AGENTS}},
-    **{name: tabular_classes(name)[1] for name in TABULAR_AGENTS},
+    **{name: agent_classes(name)[1] for name in {**agents.AGENTS, **agents.VALUE_AGENTS}},
+    **{name: tabular_classes(name)[1] for name in agents.TABULAR_AGENTS},
 }
 CASES = [
     (name, setting, bound)
@@ -96,7 +85,6 @@ class Settings:
     share: Annotated[float | None, Between(0, 1, open_high=True)] = None
     rate: Annotated[float, Above(0), UsedIf("share", "nothing is shared: set share")] = 1.0
     cap: Annotated[float, AtLeast(1, infinite=True)] = math.inf
-    any_number: Annotated[float, FINITE] = 0.0
     several: Annotated[tuple[int, ...], Between(1, 10**6)] = ()
     word: Annotated[float | Literal["all"], Above(0)] = "all"
     server: Annotated[str, HTTPAddress()] = "http://localhost"
@@ -114,13 +102,9 @@ class Others(Settings):
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"count": 0}, "count must be at least 1, got 0"),
-        ({"share": 1.0}, "share must be from 0 to below 1, or None, got 1.0"),
         ({"share": math.inf}, "share must be finite and from 0 to below 1, or None, got inf"),
         ({"rate": 0.0, "share": 0.5}, "rate must be greater than 0, got 0.0"),
         ({"rate": 2.0}, "rate=2.0 has no effect, since nothing is shared: set share, or leave it out"),
-        ({"cap": 0.5}, "cap must be at least 1, got 0.5"),
-        ({"any_number": -math.inf}, "any_number must be finite, got -inf"),
         ({"count": True}, "count must be a whole number, got True"),
         ({"several": (3, 0)}, "several must be from 1 to 1000000, got 0"),
         ({"word": 0}, "word must be greater than 0, got 0"),
@@ -160,16 +144,8 @@ def test_a_checked_function_refuses_what_its_parameters_do() -> None:
         scaled()  # type: ignore[call-arg]  # as a caller may who forgot it
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("compare", "0 for no such margin. (from 0 to 1; default: 0.0)"),
-        ("check-dataset", "(at least 1; default: None)"),
-        ("train q-learning", "Discount factor from one action to the next. (from 0 to 1; default: 0.99)"),
-    ],
-)
-def test_the_help_says_the_bounds(command: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_help_says_the_bounds(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        main([*command.split(), "--help"])
+        main(["train", "q-learning", "--help"])
     shown = " ".join(re.sub("[│╭╮╰╯─]", " ", capsys.readouterr().out).split())
-    assert said in shown
+    assert "Discount factor from one action to the next. (from 0 to 1; default: 0.99)" in shown

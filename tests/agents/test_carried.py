@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -16,36 +17,28 @@ from hypothesis import given, settings, strategies as st
 
 from agents import GRPO, Episode, Trajectory, make_batch, rollout
 from agents.learn.batch_passes import token_logprobs
-from agents.learn.carried import (
-    CarriedGroup,
-    carried_metrics,
-    fill_batch,
-)
+from agents.learn.carried import CarriedGroup, carried_metrics, fill_batch
 from agents.rollouts.loop import PartialEpisode, play_on
-from tests.agents.agent_cases import all_weights, make_agent, playing_policy, sort_env
+from tests.agents.agent_cases import all_weights, make_agent, playing_policy
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
-from tests.agents.test_contexts import EPISODES, Cuts, alone, reader, transformer, world
+from tests.agents.test_contexts import EPISODES, Cuts, reader, transformer, world
 from tests.agents.test_lag import repeatable
 from tests.agents.trajectories import trajectory
 from tests.distributed.threads import on_ranks
 from verifiers import CheckpointError, InvalidArgumentError
 
-# Interrupting
-
 Change = Callable[[PartialEpisode], PartialEpisode]
 
 
-def segments(
-    env: Any, policies: Sequence[Any], episodes: Sequence[Episode], tokens: int, change: Change = lambda one: one
-) -> list[Trajectory]:
-    """The trajectories of episodes that are interrupted after so many tokens, and go on with the next policy."""
+def segments(env: Any, policy: Any, episodes: Sequence[Episode], tokens: int, change: Change) -> list[Trajectory]:
+    """The trajectories of episodes that are interrupted after so many tokens."""
     current: dict[int, Any] = dict(enumerate(episodes))
-    for number in range(100):
+    for _ in range(100):
         waiting = [index for index, one in current.items() if not isinstance(one, Trajectory)]
         if not waiting:
             return list(current.values())
         before = [current[index] for index in waiting]
-        played = dict(play_on(env, policies[number % len(policies)], before, tokens))
+        played = dict(play_on(env, policy, before, tokens))
         assert sorted(played) == list(range(len(waiting)))
         for index, one in played.items():
             if isinstance(one, PartialEpisode):
@@ -57,17 +50,6 @@ def segments(
     raise AssertionError("this does not end")
 
 
-def assert_same(mine: Sequence[Trajectory], others: Sequence[Trajectory], but: Sequence[str] = ("logprobs",)) -> None:
-    """Trajectories are equal but for some fields, and the rounding of log-probabilities."""
-    assert len(mine) == len(others)
-    for one, other in zip(mine, others, strict=True):
-        assert_equal_stored(one.logprobs, other.logprobs, size=10)
-        for field in dataclasses.fields(one):
-            if field.name not in but:
-                expected = getattr(other, field.name)
-                np.testing.assert_equal(getattr(one, field.name), expected, err_msg=field.name)
-
-
 @FLOAT64
 @pytest.mark.parametrize(
     ("tokens", "rows", "late", "deep"), [(1, 4, False, False), (4, 2, True, False), (2, 6, False, True)]
@@ -76,53 +58,19 @@ def assert_same(mine: Sequence[Trajectory], others: Sequence[Trajectory], but: S
 def test_an_episode_that_is_interrupted_is_the_one_that_is_not(
     tokens: int, rows: int, late: bool, deep: bool, lost: bool
 ) -> None:
-    """Over turns, replies, contexts and verdicts that come late, and also where the environment's states were lost."""
-    check_interrupted(0, tokens, rows, late=late, deep=deep, lost=lost)
-
-
-def check_interrupted(seed: int, tokens: int, rows: int, *, late: bool, deep: bool, lost: bool) -> None:
-    policy: Any = transformer() if deep else reader()
+    """Over turns, contexts, candidates and verdicts that come late, and also where the environment's states were lost."""
+    policy: Any = transformer(top_k=3) if deep else reader()
     change: Change = (lambda one: dataclasses.replace(one, state=None)) if lost else (lambda one: one)
-    env = world(rows, Cuts(seed), verification="deferred" if late else "sync")
-    mine = segments(env, [policy], EPISODES, tokens, change)
+    env = world(rows, Cuts(0), verification="deferred" if late else "sync")
+    mine = segments(env, policy, EPISODES, tokens, change)
     env.close()
-    assert_same(mine, rollout(world(4, Cuts(seed)), policy, EPISODES))
-
-
-@FLOAT64
-def test_each_token_has_the_version_of_the_weights_that_sampled_it() -> None:
-    policies = [reader(seed) for seed in range(3)]
-    for version, policy in enumerate(policies):
-        policy.version = version
-    played = segments(world(3, Cuts(1)), policies, EPISODES, 4)
-    assert {tuple(np.unique(one.policy_version[one.policy_mask])) for one in played} >= {(0, 1, 2)}
-    for one in played:
-        versions = one.policy_version[one.policy_mask]
-        assert (np.flatnonzero(np.diff(versions)) + 1).tolist() == list(range(4, len(versions), 4))
-        for version, policy in enumerate(policies):
-            sampled = (one.policy_version == version) & one.policy_mask
-            assert_equal_stored(alone(policy, one).detach()[sampled], one.logprobs[sampled], size=10)
-
-
-def test_candidates_are_kept_over_an_interruption() -> None:
-    policy = transformer(top_k=3)
-    env = world(2, Cuts(0))
-    mine, whole = segments(env, [policy], EPISODES, 2), rollout(env, policy, EPISODES)
-    for one, other in zip(mine, whole, strict=True):
-        assert one.action_masks is not None
-        np.testing.assert_equal(one.action_masks, other.action_masks)
-
-
-def test_environments_without_states_are_refused() -> None:
-    env = gymnasium.make_vec("CartPole-v1", num_envs=2)
-    agent = make_agent("grpo", playing_policy(sort_env("grpo")), carried_groups=1)
-    expected = (
-        "only environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
-    )
-    with pytest.raises(InvalidArgumentError, match=expected):
-        agent.learn(env, steps=1)
-    with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
-        list(play_on(env, agent.policy, [], 1))
+    for one, other in zip(mine, rollout(world(4, Cuts(0)), policy, EPISODES), strict=True):
+        assert (one.action_masks is not None) == deep
+        assert_equal_stored(one.logprobs, other.logprobs, size=10)
+        for field in dataclasses.fields(one):
+            if field.name != "logprobs":
+                expected = getattr(other, field.name)
+                np.testing.assert_equal(getattr(one, field.name), expected, err_msg=field.name)
 
 
 # Filling a batch
@@ -159,12 +107,7 @@ def test_the_first_groups_that_are_done_make_a_batch() -> None:
     done, rest = fill_batch(groups, 2, 0, play)
     assert (numbers(done), numbers(rest), play.calls) == ([1, 4], [0, 2, 3], 2)
     assert [len(group.unfinished) for group in rest] == [1, 0, 2]  # group 2 was done too, after group 1
-    done, rest = fill_batch([*rest, group_of(5, [1, 1], begun=1)], 2, 0, play)
-    assert (numbers(done), numbers(rest), play.calls) == ([2, 3], [0, 5], 3)
-    assert carried_metrics(done, 1, 0) == {"sampling/carried_share": 0.0, "sampling/carried_steps": 1.0}
-    done, rest = fill_batch([*rest, group_of(6, [1, 1], begun=2)], 2, 1, play)  # that it has to have the first
-    assert (numbers(done), numbers(rest), play.calls) == ([0, 5], [6], 5)
-    assert all(not group.unfinished for group in rest)
+    assert carried_metrics(rest[1:2], 1, 0) == {"sampling/carried_share": 0.0, "sampling/carried_steps": 1.0}
 
 
 @settings(max_examples=200, deadline=None)
@@ -275,14 +218,9 @@ def test_groups_stay_whole_and_none_is_lost_or_doubled() -> None:
     begun = [one for number in range(9) for one in agent.sampling.episodes(env, number)]
     by_seed = {one.seed: one.problem for one in begun}
     assert all(by_seed[one.seed] == one.problem for batch in agent.batches for one in batch)
-    assert agent.tokens == sum(
-        int(one.policy_mask.sum())
-        for one in [
-            *(one for batch in agent.batches for one in batch),
-            *(getattr(one, "played", one) for group in agent.progress.carried for one in group.members),
-        ]
-        if isinstance(one, Trajectory)
-    )
+    carried = [getattr(one, "played", one) for group in agent.progress.carried for one in group.members]
+    played = [one for one in [*itertools.chain(*agent.batches), *carried] if isinstance(one, Trajectory)]
+    assert agent.tokens == sum(int(one.policy_mask.sum()) for one in played)
 
 
 @FLOAT64
@@ -290,8 +228,7 @@ def test_tokens_of_older_weights_are_weighted_by_their_importance() -> None:
     env = unequal_env()
     agent, _ = recorded(env, steps=3)
     sampled = agent.sampling.sample(env, 3, agent.progress.carried)
-    batch = agent.prepare(make_batch(sampled.trajectories))
-    assert batch.importance is not None
+    batch: Any = agent.prepare(make_batch(sampled.trajectories))
     now = token_logprobs(agent.policy, batch, 8)
     expected = torch.exp(now.double() - batch.logprobs.double()).clamp(max=agent.config.importance_cap)
     mask = batch.loss_mask
@@ -345,40 +282,15 @@ def test_a_run_that_is_resumed_is_the_run_that_never_stopped(lag: int, tmp_path:
     resumed.load(tmp_path / "saved")
     more: list[dict[str, float]] = []
     resumed.learn(unequal_env(), steps=6, callbacks=[lambda _, metrics: more.append(repeatable(metrics))])
-    for ours, theirs in zip(
-        more, rows[saved[0] :], strict=True
-    ):  # what is carried is read again, in a batch of another width
+    # What is carried is read again, in a batch of another width.
+    for ours, theirs in zip(more, rows[saved[0] :], strict=True):
         assert ours.keys() == theirs.keys()
         assert_equal_stored(list(ours.values()), list(theirs.values()))
     assert_equal_stored(all_weights(resumed), all_weights(whole))
     assert (resumed.progress.rounds, resumed.tokens) == (whole.progress.rounds, whole.tokens)
 
 
-# What is refused
-
-
-@pytest.mark.parametrize(
-    ("name", "settings", "message"),
-    [
-        ("grpo", {"carried_groups": 5}, "carried_groups must be from 0 to problems_per_step=4, so that .* got 5"),
-        ("grpo", {"segment_tokens": 8}, "segment_tokens=8 has no effect, since no groups are carried over updates"),
-        ("remax", {"carried_groups": 1}, "ReMax plays a step in a way of its own: leave `carried_groups` out"),
-        ("dapo", {"carried_groups": 1}, "DAPO plays a step in a way of its own"),
-        ("trpo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
-        ("opo", {"carried_groups": 1}, "carried_groups must be 0, got 1"),
-        (
-            "rloo",
-            {"carried_groups": 1, "importance_correction": "none", "epochs": 1},
-            "with carried_groups=1, leave out importance_correction='none'",
-        ),
-    ],
-)
-def test_what_can_not_be_is_refused(name: str, settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        make_agent(name, playing_policy(sort_env("grpo")), **settings)
-
-
-def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
+def test_environments_without_states_and_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
     env = unequal_env()
     for mine, other in ((2, 0), (0, 2), (1, 2)):
         recorder(env, carried_groups=mine).save(tmp_path / f"{mine}")
@@ -387,3 +299,9 @@ def test_checkpoints_of_other_settings_are_refused(tmp_path: Path) -> None:
     for changed in ({"problems_per_step": 2}, {"group_size": 2}):
         with pytest.raises(CheckpointError, match="carried groups of"):
             recorder(env, **changed).load(tmp_path / "2")
+    cart_pole, agent = gymnasium.make_vec("CartPole-v1", num_envs=2), recorder(env)
+    expected = "environments with tokens can go on with, and [A-Za-z]*VectorEnv is none: leave `carried_groups` out"
+    with pytest.raises(InvalidArgumentError, match=expected):
+        agent.learn(cart_pole, steps=1)
+    with pytest.raises(InvalidArgumentError, match="TokenVectorEnv alone"):
+        list(play_on(cart_pole, agent.policy, [], 1))

@@ -58,18 +58,16 @@ def test_what_the_system_refuses_to_write_is_named_and_nothing_stays(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_of_something_else_is_not_replaced(tmp_path: Path) -> None:
+def test_what_is_there_is_not_replaced(tmp_path: Path) -> None:
+    """A folder of something else, and the checkpoint that a run's step has."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(InvalidArgumentError, match="contains something other than a checkpoint"):
-        make_agent("grpo").save(tmp_path / "mine")
-    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
-
-
-def test_a_run_keeps_the_checkpoint_that_a_step_has(tmp_path: Path) -> None:
-    run = Run(tmp_path / "run", {}, loggers=())
     env = sort_env("grpo")
     agent = make_agent("grpo", playing_policy(env))
+    with pytest.raises(InvalidArgumentError, match="contains something other than a checkpoint"):
+        agent.save(tmp_path / "mine")
+    assert [path.name for path in tmp_path.rglob("*")] == ["mine", "thesis.txt"]
+    run = Run(tmp_path / "run", {}, loggers=())
     agent.learn(env, steps=2, run=run, checkpoint_every=1)
     written = (run.checkpoint_folder(2) / "state.pt").stat().st_mtime_ns
     agent.learn(env, steps=2, run=run)
@@ -89,10 +87,7 @@ def test_every_global_generator_goes_on_where_it_was(tmp_path: Path) -> None:
     assert draw() != expected
     make_agent("grpo").load(tmp_path / "saved")
     assert draw() == expected
-
-
-def test_states_of_gpus_that_are_not_here_are_left_out() -> None:
-    state = random_state()
+    state = random_state()  # of more GPUs than are here
     here = torch.cuda.get_rng_state_all() if torch.cuda.is_available() else []
     set_random_state({**state, "cuda": [*here, torch.zeros(16, dtype=torch.uint8)]})
     assert torch.equal(torch.get_rng_state(), state["torch"])

@@ -33,10 +33,8 @@ RIGHT, WRONG = Outcome.CORRECT, Outcome.INCORRECT
 
 
 def tiny_policy() -> CausalLMPolicy:
-    model = tiny_model(
-        ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2, intermediate_size=32, max_tokens=32
-    )
-    return CausalLMPolicy(model, PolicyConfig(temperature=0.0))
+    sizes: dict[str, int] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32, "max_tokens": 32}
+    return CausalLMPolicy(tiny_model(ByteTokenizer().vocab_size, **sizes), PolicyConfig(temperature=0.0))
 
 
 def repeated(scores: Sequence[float], times: int) -> list[Sample]:
@@ -72,13 +70,14 @@ def test_a_problem_that_is_asked_seven_times_counts_once() -> None:
 
 def test_pass_at_k_and_majority_votes_count_a_problem_once() -> None:
     scores = [1.0, 0.0, 0.0, 1.0, 1.0]
-    once, often = estimate_pass_at(repeated(scores, 1), 1), estimate_pass_at(repeated(scores, 6), 1)
-    assert (often.interval.low, often.interval.high) == pytest.approx((once.interval.low, once.interval.high))
     votes = [[0] if score else [1] for score in scores]
-    alone = estimate_maj_at(votes, 1)
     together = estimate_maj_at(votes * 6, 1, list("abcde") * 6)
-    assert (together.interval.low, together.interval.high) == pytest.approx((alone.interval.low, alone.interval.high))
     assert together.problems == 30
+    for once, often in (
+        (estimate_pass_at(repeated(scores, 1), 1), estimate_pass_at(repeated(scores, 6), 1)),
+        (estimate_maj_at(votes, 1), together),
+    ):
+        assert (often.interval.low, often.interval.high) == pytest.approx((once.interval.low, once.interval.high))
 
 
 def test_evaluations_record_the_clusters_of_their_problems(tmp_path: Path) -> None:
@@ -93,13 +92,6 @@ def test_evaluations_record_the_clusters_of_their_problems(tmp_path: Path) -> No
     assert {sample.cluster for sample in run.samples()} == {problem_cluster(problem) for problem in problems}
     with EvaluationRecord(tmp_path / "run", resume=True) as record:
         assert evaluate(env, tiny_policy(), record=record).distinct == 2
-
-
-def test_completions_from_elsewhere_have_the_clusters_of_their_problems() -> None:
-    problems = [Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2")]
-    placed = [(index, 0, ExternalCompletion(index, "2", "file")) for index in range(2)]
-    samples = [sample for sample, _ in judge(placed, problems, make("numeric"))]
-    assert {sample.cluster for sample in samples} == {problem_cluster(problems[0])}
 
 
 def two_runs(folder: Path, times: int) -> list[RecordedRun]:
@@ -119,8 +111,6 @@ def test_comparisons_count_a_problem_once(tmp_path: Path, rlvr: Command) -> None
     )
     assert (once.problems, once.distinct, often.problems, often.distinct) == (6, 6, 48, 6)
     first, second = once.rows[1].comparison, often.rows[1].comparison
-    assert first is not None
-    assert second is not None
     assert (second.p_value, second.units) == (first.p_value, 6)
     assert (second.interval.low, second.detectable) == pytest.approx((first.interval.low, first.detectable))
     code, output, _ = rlvr("compare", tmp_path / "often" / "a", tmp_path / "often" / "b")
@@ -147,26 +137,24 @@ def test_the_leaderboard_counts_a_problem_once(tmp_path: Path) -> None:
     assert "clusters" not in str(once)
 
 
-def test_the_check_of_a_data_set_says_how_many_of_its_problems_differ(tmp_path: Path, rlvr: Command) -> None:
-    rows = [{"prompt": prompt, "answer": "2"} for prompt in ("1+1=", "1+1=", "3-1=")]
-    file = tmp_path / "rows.jsonl"
-    file.write_text("".join(f"{json.dumps(line)}\n" for line in rows))
-    columns = {"prompt": "prompt", "reference": "answer"}
-    _, output, _ = rlvr("check-dataset", "Text", "--split", "test", "--args", f"dataset={file}", f"columns={columns}")
-    assert "test: 3 problems, 2 clusters: those with equal prompts are one cluster" in output
-
-
-def test_data_sets_know_how_many_of_their_problems_differ() -> None:
-    problems = (Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2"), Problem("c", "1+2=", "3"))
+def test_data_sets_and_completions_from_elsewhere_know_the_clusters_of_their_problems(
+    tmp_path: Path, rlvr: Command
+) -> None:
+    problems = (Problem("a", "1+1=", "2"), Problem("b", "1+1=", "2"), Problem("c", "3-1=", "2"))
     assert ProblemDataset("mine", "test", problems).distinct == 2
     counts = DatasetStatistics(lambda problem: len(problem.prompt), "characters", make("numeric"), "numeric")
     counts.add(problems)
     assert (counts.report()["problems"], counts.report()["distinct"]) == (3, 2)
     assert Addition("test", digits=1).distinct == 9
     assert GuessNumber("test").distinct == len(GuessNumber("test"))
-
-
-# Statistics
+    placed = [(index, 0, ExternalCompletion(index, "2", "file")) for index in range(2)]
+    samples = [sample for sample, _ in judge(placed, problems, make("numeric"))]
+    assert {sample.cluster for sample in samples} == {problem_cluster(problems[0])}
+    file = tmp_path / "rows.jsonl"
+    file.write_text("".join(f"{json.dumps({'prompt': one.prompt, 'answer': '2'})}\n" for one in problems))
+    columns = "columns={'prompt': 'prompt', 'reference': 'answer'}"
+    _, output, _ = rlvr("check-dataset", "Text", "--split", "test", "--args", f"dataset={file}", columns)
+    assert "test: 3 problems, 2 clusters: those with equal prompts are one cluster" in output
 
 
 def test_what_rounding_leaves_of_a_cluster_is_no_variance() -> None:

@@ -11,8 +11,9 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import math
 import os
-import re
+import shlex
 import subprocess
 import sys
 import types
@@ -245,69 +246,38 @@ def objection(command: str, option: Option, value: str, code: int, lines: list[s
         return f"{len(lines)} lines of errors"
     if not lines[0].isprintable():
         return "what a terminal obeys"
-    words = " ".join(option.name.split("_"))
-    values = {
-        value,
-        repr(value),
-        ascii(value)[1:-1],
-        repr(os.fsencode(value)),
-        f"rlvr/{value}-v0",
-    }  # as names are completed
-    names = {option.flag, option.name, words, *values}
-    if not any(name and name.casefold() in lines[0].casefold() for name in names):
-        return "neither the option nor the value"
-    return None
+    names = {option.flag, option.name, option.name.replace("_", " ")}
+    names |= {value, repr(value), ascii(value)[1:-1], repr(os.fsencode(value)), f"rlvr/{value}-v0"}
+    named = any(name and name.casefold() in lines[0].casefold() for name in names)
+    return None if named else "neither the option nor the value"
 
 
-COMMANDS = [name for name, entry in ENTRIES.items() if entry.subcommands is None] + ["data stats"]
-
-
-def check(command: str, option: Option, bad_values: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> list[str]:
-    cls = command_class(command)
-    wrong = []
-    for value in bad_values:
-        arguments = command_line(command, cls, option, value)
-        code, lines, said = outcome(arguments, capsys)
-        result = objection(command, option, value, code, lines, said)
-        if result is not None:
-            wrong.append(f"{result}: {arguments!r} -> {code} {lines or said[-300:]!r}")
-    return wrong
+COMMANDS = [name for name, entry in ENTRIES.items() if entry.subcommands is None] + ["data stats", "train ppo"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_option_of_a_command_refuses_what_is_broken_in_one_line(
     command: str, workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    wrong = [
-        problem
-        for option in options_of(command_class(command))
-        for problem in check(command, option, option.bad_values, capsys)
-    ]
+    """Of training with one agent, whose settings get what is refused when it is read; the rest is driven below, from Python."""
+    cls, of_training, wrong = command_class(command), {field.name for field in dataclasses.fields(TrainOptions)}, []
+    for option in options_of(cls):
+        all_of_them = command != "train ppo" or option.name in of_training
+        for value in option.bad_values if all_of_them else option.bad_values[:2]:
+            arguments = command_line(command, cls, option, value)
+            code, lines, said = outcome(arguments, capsys)
+            result = objection(command, option, value, code, lines, said)
+            if result is not None:
+                wrong.append(f"{result}: {arguments!r} -> {code} {lines or said[-300:]!r}")
     assert not wrong, "\n".join(wrong)
 
 
-def test_every_option_of_training_refuses_what_is_broken_in_one_line(
-    workplace: Path, no_work: None, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """With one agent, whose settings get what is refused when it is read; the rest of them is driven below, from Python."""
-    command = "train ppo"
-    own = {field.name for field in dataclasses.fields(TrainOptions)}
-    wrong = [
-        problem
-        for option in options_of(command_class(command))
-        for problem in check(
-            command, option, option.bad_values if option.name in own else option.bad_values[:2], capsys
-        )
-    ]
-    assert not wrong, "\n".join(wrong)
-
-
-VALUES = (
+ODD = (
     3,
     -1,
     0,
     10**18,
-    float("nan"),
+    math.nan,
     "abc",
     "",
     "\ud800",
@@ -343,7 +313,7 @@ def test_every_setting_of_an_agent_refuses_what_is_broken(name: str) -> None:
         unforeseen(partial(cls, **{**given, field.name: value}), f"{cls.__name__}({field.name}={value!r})")
         for cls, given in (*configs, *((cls, {}) for cls in others))
         for field in dataclasses.fields(cls)
-        for value in VALUES
+        for value in ODD
     ]
     assert not any(wrong), "\n".join(filter(None, wrong))
 
@@ -354,7 +324,7 @@ def test_every_argument_of_an_environment_refuses_what_is_broken(env_id: str, wo
     wrong = [
         unforeseen(partial(gymnasium.make, env_id, **{name: value}), f"{env_id} {name}={value!r}")
         for name in (*SETTINGS, *environment_class(env_id).task.data_options)
-        for value in VALUES
+        for value in ODD
         if not (name in monster and value == 10**18)
     ]
     assert not any(wrong), "\n".join(filter(None, wrong))
@@ -372,142 +342,91 @@ def test_every_command_and_none_else_is_driven() -> None:
     assert set(LINES) == set(ENTRIES)
 
 
-# Errors that were reported
+MESSAGES = {
+    "verify 1 1 --args deadline_s=1 deadline_s=2": "'deadline_s' was given twice",
+    "verify 1 1 --args deadline_s=1 --args workers=1": "--args is given twice",
+    "verify 1 1 --verifier reward_model --args model=3": "a reward model must be the path of a folder",
+    """verify 1 '{"asserts": [' --verifier unit_tests""": "as JSON the reference is invalid: Expecting",
+    "verify 1 1 --verifier nowhere.toml": "nowhere",
+    "verify 1": "missing: REFERENCE; see rlvr verify --help",
+    "verify 1 2 3 4": "unexpected: 3, 4; see rlvr verify --help",
+    "train grpo --env Sort --env-args split=test": "'split' has an option of its own: use --split",
+    "train grpo --env os:getcwd --model model": "expected a gymnasium.Env",
+    "train grpo --env json:loads --model model": "the environment 'json:loads' does not accept",
+    """train grpo --env Sort --env-args "verifier=('math',3)" """: "a pair must be (name, arguments)",
+    f"train grpo --env Sort --num-envs {HUGE}": "not enough memory",
+    "train grpo --env Sort --kl-estimator k2": "--kl-estimator k2 has no effect, since",
+    "train grpo --env Sort --gather rows": "--gather rows has no effect, since one process trains",
+    "train grpo --env Sort --rank-timeout 5": "--rank-timeout 5.0 has no effect, since one process",
+    "train grpo --env Sort --carried-groups 99": "from 0 to --problems-per-step 16, so that",
+    "train grpo --env Sort --hidden 8": "Sort-v0 shows tokens, which a language model reads",
+    "train grpo --env Sort --mix-by tokens": "--mix-by tokens has no effect, since there is one environment",
+    "train grpo --env Addition --adaptive digits=1,2 --env-args digits=3": "chooses the values of 'digits', and --env-args",
+    "train grpo --env Addition,Sort --env-args digits=1 --run-folder new": "Sort: the environment got an",
+    "tran": "unknown command 'tran'. Did you mean 'train'?",
+    "train grpo --env Sort --verifier-card nowhere": "which is no file",
+    "train --env Sort": "usage: rlvr train AGENT [options]: expected first one of reinforce, ",
+    "train gdpo --env CartPole-v1": "GDPO needs a score of several parts, which only",
+    "train ppo --env CartPole-v7 --run-folder new": "CartPole-v1",
+    "train ppo --env Pendulum-v1 --run-folder new": "numbered actions, Discrete(n), and this environment has Box",
+    "train ppo --env CartPole-v1 --model gpt2": "leave out --model",
+    "train ppo --env CartPole-v1 --verifier-card card.md": "leave out --verifier-card",
+    "train ppo --env CartPole-v1 --split test": "--split chooses among ... CartPole-v1 shows vectors",
+    "train grpo --env CartPole-v1 --engine vllm": "CartPole-v1 shows vectors ... leave out --engine",
+    "train ppo --env CartPole-v1 --reward-model b": "CartPole-v1 shows vectors ... leave out --reward-model",
+    "train ppo --env CartPole-v1 --env-args colour=1": "Gymnasium can't make 'CartPole-v1' ... colour",
+    "train ppo --env CartPole-v1 --hidden 64 0": "--hidden must be at least 1, got 0",
+    "train vineppo --env CartPole-v1 --steps 1": "error: vineppo starts ... such as ppo",
+    "train dqn --env CartPole-v1 --lag 1": "lag must be 0",
+    "train q-learning --env CartPole-v1": "shows vectors of 4 numbers: use an agent that ... dqn or ppo",
+    "train sarsa --env Maze --out x": "unknown option --out. Did you mean --run-folder? See rlvr train sarsa",
+    "eval --env Sort --model tiny": "name a model that one of them saved",
+    "eval --env Sort --model model --env-args tokenizer=char --out new": "is not that of the model",
+    "eval --env Sort --model wide_model --out new": "has 4000 tokens but the tokenizer",
+    "eval --env Sort --model cut_model --out new": "no causal language model",
+    "eval --env Sort --mdel x": "unknown option --mdel. Did you mean --model? See rlvr eval --help",
+    "eval --env Sort --run-folder x": "unknown option --run-folder. Did you mean --out? See rlvr eval --help",
+    "eval --env Sort --model model --guide oracle": "--guide and --guide-args belong to a search: give --search, too",
+    "eval --problems 3": "missing: --env, --model; see rlvr eval --help",
+    "eval --env Sort --model": "--model needs a value; see rlvr eval --help",
+    "eval --env Sort --model m --price 1": "--price: expected FLOAT FLOAT, got '1'; see rlvr eval --help",
+    "sft --env Sort --out o --schedule x": "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'",
+    "bench --suite no/such.toml": "there is no file 'no/such.toml': expected a suite's path, or one of core",
+    "bench --suite tiny": "the suite 'tiny' trains no agents: name models with --model",
+    "bench --suite tiny --model a a": "a model is named twice",
+    "bench --suite tiny --model a --resume": "--resume needs --out",
+    "check-dataset GSM8K --args data_dir=3": "data_dir must be the path of a folder, got 3",
+    "check-dataset GSM8K --args data_dir=nowhere": "nowhere",
+    "check-dataset Text --args columns=3": "columns must map fields to names of columns",
+    "audit-verifier math --dataset GSM8K --data-args data_dir=nowhere": "nowhere",
+    "contamination GSM8K MATH500 --train-args data_dir=nowhere": "nowhere",
+    "grade nofile --env Addition": "there is no file nofile of completions: name one in a format of docs/results.md",
+    "grade . --env Sort": ". is a folder, no file of completions: name one in a format of",
+    "export trl --env CartPole-v1 --folder x": "is one of Gymnasium's, without a data set",
+    "play --env GridWorldState --model model": "for a language model: name GridWorld",
+    "compare graded nowhere": "nowhere",
+    "compare graded graded-2 --power 5%": "--power: expected numbers, such as 0.05, got '5%'; see rlvr compare",
+    "show nowhere 0": "nowhere",
+    "view nowhere": "nowhere",
+    "plot nowhere": "nowhere",
+    "plot graded": "graded",
+    "plot trained --qq": "unknown option --qq; see rlvr plot --help",
+    "plot": "a plot needs at least one run, got none",
+}
+"""What a command line is answered; " ... " stands for any text."""
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "message"),
-    [
-        (("verify", "1", "1", "--args", "deadline_s=1", "deadline_s=2"), 2, "'deadline_s' was given twice"),
-        (("verify", "1", "1", "--args", "deadline_s=1", "--args", "workers=1"), 2, "--args is given twice"),
-        (
-            ("grade", "nofile", "--env", "Addition"),
-            2,
-            "there is no file nofile of completions: name one in a format of docs/results.md",
-        ),
-        (
-            ("verify", "1", "1", "--verifier", "reward_model", "--args", "model=3"),
-            2,
-            "a reward model must be the path of a folder",
-        ),
-        (
-            ("verify", "1", '{"asserts": [', "--verifier", "unit_tests"),
-            2,
-            "as JSON the reference is invalid: Expecting",
-        ),
-        (
-            ("train", "grpo", "--env", "Sort", "--env-args", "split=test"),
-            2,
-            "'split' has an option of its own: use --split",
-        ),
-        (("train", "grpo", "--env", "os:getcwd", "--model", "model"), 2, "expected a gymnasium.Env"),
-        (
-            ("train", "grpo", "--env", "json:loads", "--model", "model"),
-            2,
-            "the environment 'json:loads' does not accept",
-        ),
-        (("eval", "--env", "Sort", "--model", "tiny"), 2, "name a model that one of them saved"),
-        (
-            ("train", "grpo", "--env", "Sort", "--env-args", "verifier=('math',3)"),
-            2,
-            "a pair must be (name, arguments)",
-        ),
-        (("check-dataset", "GSM8K", "--args", "data_dir=3"), 2, "data_dir must be the path of a folder, got 3"),
-        (("check-dataset", "Text", "--args", "columns=3"), 2, "columns must map fields to names of columns"),
-        (("train", "grpo", "--env", "Sort", "--num-envs", HUGE), 2, "not enough memory"),
-        (("train", "grpo", "--env", "Sort", "--kl-estimator", "k2"), 2, "--kl-estimator k2 has no effect, since"),
-        (
-            ("train", "grpo", "--env", "Sort", "--gather", "rows"),
-            2,
-            "--gather rows has no effect, since one process trains",
-        ),
-        (
-            ("train", "grpo", "--env", "Sort", "--rank-timeout", "5"),
-            2,
-            "--rank-timeout 5.0 has no effect, since one process",
-        ),
-        (("train", "grpo", "--env", "Sort", "--carried-groups", "99"), 2, "from 0 to --problems-per-step 16, so that"),
-        (("train", "--env", "Sort"), 2, "usage: rlvr train AGENT [options]: expected first one of reinforce, "),
-        (("train", "grpo", "--env", "Sort", "--hidden", "8"), 2, "Sort-v0 shows tokens, which a language model reads"),
-        (("train", "gdpo", "--env", "CartPole-v1"), 2, "GDPO needs a score of several parts, which only"),
-        (("grade", ".", "--env", "Sort"), 2, ". is a folder, no file of completions: name one in a format of"),
-        (("export", "trl", "--env", "CartPole-v1", "--folder", "x"), 2, "is one of Gymnasium's, without a data set"),
-        (("play", "--env", "GridWorldState", "--model", "model"), 2, "for a language model: name GridWorld"),
-        (
-            ("eval", "--env", "Sort", "--model", "model", "--env-args", "tokenizer=char", "--out", "new"),
-            2,
-            "is not that of the model",
-        ),
-        (("eval", "--env", "Sort", "--model", "wide_model", "--out", "new"), 2, "has 4000 tokens but the tokenizer"),
-        (("eval", "--env", "Sort", "--model", "cut_model", "--out", "new"), 2, "no causal language model"),
-    ],
-)
-def test_errors_that_were_reported_are_one_line(
-    arguments: tuple[str, ...], code: int, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("line", MESSAGES)
+def test_a_mistake_on_the_command_line_is_one_line_with_exit_code_2(
+    line: str, workplace: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if "--model" in arguments:
+    """Also of a command whose exit code 1 is a finding."""
+    if "_model" in line:
         damaged_models(workplace)
-    result, lines, said = outcome([*arguments], capsys)
-    assert result == code, said
-    assert len(lines) == 1
-    assert message in lines[0]
+    code, lines, said = outcome(shlex.split(line), capsys)
+    assert (code, len(lines)) == (REFUSED, 1), said
+    assert all(part in lines[0] for part in MESSAGES[line].split(" ... ")), said
     assert "Traceback" not in said
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        "check-dataset GSM8K --args data_dir=nowhere",
-        "audit-verifier math --dataset GSM8K --data-args data_dir=nowhere",
-        "contamination GSM8K MATH500 --train-args data_dir=nowhere",
-        "verify 1 1 --verifier nowhere.toml",
-        "grade nowhere.jsonl --env Sort",
-        "compare graded nowhere",
-        "show nowhere 0",
-        "view nowhere",
-        "plot nowhere",
-        "plot graded",
-    ],
-)
-def test_what_is_not_there_is_named_with_exit_code_2(
-    arguments: str, workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A command whose exit code 1 is a finding must not give it for a mistyped path."""
-    code, lines, said = outcome(arguments.split(), capsys)
-    assert code == REFUSED, said
-    assert len(lines) == 1
-    assert re.search("nowhere|graded", lines[0])
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ("eval --env Sort --mdel x", "unknown option --mdel. Did you mean --model? See rlvr eval --help"),
-        ("eval --env Sort --run-folder x", "unknown option --run-folder. Did you mean --out? See rlvr eval --help"),
-        ("train sarsa --env Maze --out x", "unknown option --out. Did you mean --run-folder? See rlvr train sarsa"),
-        ("plot trained --qq", "unknown option --qq; see rlvr plot --help"),
-        ("eval --problems 3", "missing: --env, --model; see rlvr eval --help"),
-        ("verify 1", "missing: REFERENCE; see rlvr verify --help"),
-        ("eval --env Sort --model", "--model needs a value; see rlvr eval --help"),
-        ("verify 1 2 3 4", "unexpected: 3, 4; see rlvr verify --help"),
-        ("sft --env Sort --out o --schedule x", "--schedule: expected one of 'constant', 'linear', 'cosine', got 'x'"),
-        ("plot", "a plot needs at least one run, got none"),
-        ("eval --env Sort --model m --price 1", "--price: expected FLOAT FLOAT, got '1'; see rlvr eval --help"),
-        ("compare graded graded-2 --power 5%", "--power: expected numbers, such as 0.05, got '5%'; see rlvr compare"),
-        (
-            "train grpo --env Addition --adaptive digits=1,2 --env-args digits=3",
-            "--adaptive digits=1,2 chooses the values of 'digits', and --env-args sets",
-        ),
-        ("train grpo --env Sort --mix-by tokens", "--mix-by tokens has no effect, since there is one environment"),
-        ("train grpo --env Addition,Sort --env-args digits=1 --run-folder new", "Sort: the environment got an"),
-    ],
-)
-def test_a_mistyped_command_line_is_answered_in_one_sentence(
-    arguments: str, message: str, workplace: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    code, [line], _ = outcome(arguments.split(), capsys)
-    assert code == REFUSED
-    assert line.startswith(f"error: {message}")
 
 
 def test_a_plot_is_written_under_the_name_that_was_typed(workplace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -521,10 +440,7 @@ def test_a_plot_is_written_under_the_name_that_was_typed(workplace: Path, capsys
 def damaged_models(folder: Path) -> None:
     small_model(257).save_pretrained(folder / "bare_model")
     save_model(folder / "wide_model", small_model(4000), ByteTokenizer())
-    for name in ("empty_config", "no_settings", "cut_model"):
-        save_model(folder / name, small_model(257), ByteTokenizer())
-    (folder / "empty_config" / "config.json").write_text("")
-    (folder / "no_settings" / "config.json").write_text("{}")
+    save_model(folder / "cut_model", small_model(257), ByteTokenizer())
     weights = folder / "cut_model" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
 
@@ -564,14 +480,13 @@ def test_what_nobody_foresaw_is_a_bug_of_ours_or_an_error_of_the_users(
         raise KeyError("lost")
 
     monkeypatch.setattr("agents.commands.main.parse_command", fail)
-    code, lines, _ = outcome(["verify", "1", "1"], capsys)
+    code, [line], _ = outcome(["verify", "1", "1"], capsys)
     assert code == CANNOT  # raised by this file, which is none of the package's
-    assert f"the code at {__file__}:" in lines[0]
+    assert f"the code at {__file__}:" in line
     monkeypatch.setattr("agents.commands.main.parse_command", lambda *_: None)
-    code, lines, said = outcome(["verify", "1", "1"], capsys)
+    code, [line], said = outcome(["verify", "1", "1"], capsys)
     assert code == BUG
-    assert "this is a bug in rlvr-envs" in lines[0]
-    assert "RLVR_TRACEBACK=1" in lines[0]
+    assert all(part in line for part in ("this is a bug in rlvr-envs", "RLVR_TRACEBACK=1"))
     assert "Traceback" not in said
     monkeypatch.setenv("RLVR_TRACEBACK", "1")
     assert "Traceback" in outcome(["verify", "1", "1"], capsys)[2]
@@ -600,17 +515,13 @@ def test_output_that_nobody_reads_or_that_does_not_fit_is_no_traceback() -> None
         ("the seed must be 0, got epochs=2 for 3 epochs", (), "the seed must be 0, got --epochs 2 for 3 epochs"),
         ("set `reference_sync_every`, or scale='none'.", (), "set --reference-sync-every, or --scale none."),
         ("fast=False or fast=True: set engine to 'vllm'", (), "--no-fast or --fast: set --engine to 'vllm'"),
-        (
-            "config.group_size, runs/group_size and max_new_tokens",
-            (),
-            "config.group_size, runs/group_size and max_new_tokens",
-        ),
-        ("set learner=LearnerConfig()", (), "set learner=LearnerConfig()"),
+        ("config.group_size, runs/group_size and max_new_tokens", (), None),
+        ("set learner=LearnerConfig()", (), None),
         ("max_tokens must be at least 1", ("--verifier-args", "max_tokens=0"), "max_tokens must be at least 1"),
-        ("is called as f(epochs=1)", (), "is called as f(epochs=1)"),
-        ("resume it (--resume, resume=True)", (), "resume it (--resume, resume=True)"),
-        ("unknown verifier 'x'. Known: math, group_size.", (), "unknown verifier 'x'. Known: math, group_size."),
+        ("is called as f(epochs=1)", (), None),
+        ("resume it (--resume, resume=True)", (), None),
+        ("unknown verifier 'x'. Known: math, group_size.", (), None),
     ],
 )
-def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str) -> None:
-    assert with_option_names(message, AGENT_COMMANDS.load("grpo"), typed) == shown
+def test_errors_name_options_as_they_are_typed(message: str, typed: tuple[str, ...], shown: str | None) -> None:
+    assert with_option_names(message, AGENT_COMMANDS.load("grpo"), typed) == (shown or message)

@@ -16,15 +16,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agents import (
-    RLOO,
-    Batch,
     CausalLMPolicy,
+    CriticConfig,
     Episode,
-    LearnerConfig,
     PolicyConfig,
-    Reinforce,
-    ReinforceConfig,
-    RLOOConfig,
     TorchPolicy,
     Trajectory,
     VinePPO,
@@ -37,14 +32,14 @@ from agents.algorithms.dqn import action_values
 from agents.distributed.rollouts import row_of, trajectory_of
 from agents.learn import contexts
 from agents.learn.batch_passes import token_logprobs
+from agents.learn.critic import make_critic
 from agents.learn.natural_gradient import flat_gradient, flat_parameters, mean_kl, set_flat_parameters
 from agents.learn.replay import ReplayBuffer
-from agents.policies.trainable import TokenOutputs
 from agents.rollouts.given import given_turns
 from agents.rollouts.states import states_before
 from agents.search.prefixes import Scripted, played
 from rlvr_envs import ByteTokenizer, CharTokenizer, FixedActions, Reply, TokenVectorEnv, Turn
-from tests.agents.agent_cases import gradient, make_agent, some_batch
+from tests.agents.agent_cases import make_agent, state_values
 from tests.agents.rounding import FLOAT64, assert_equal, assert_equal_stored
 from tests.envs.helpers import says, streams
 from verifiers import InvalidArgumentError, Message, Problem, dialogue_of
@@ -116,8 +111,8 @@ def transformer(**settings: Any) -> CausalLMPolicy:
     return CausalLMPolicy(model, PolicyConfig(**settings))
 
 
-def alone(policy: Any, one: Trajectory) -> Tensor:
-    """Log-probabilities [l] of an episode's own tokens, each context read by itself, as if it were all there is."""
+def distributions(policy: Any, one: Trajectory) -> Tensor:
+    """Log-probabilities [l v] of an episode's candidates, each context read by itself, as if it were all there is."""
     parts = []
     for context in contexts_of(one):
         tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
@@ -125,16 +120,17 @@ def alone(policy: Any, one: Trajectory) -> Tensor:
         if one.action_masks is not None:
             bits = np.unpackbits(one.action_masks[context], axis=1, count=policy.vocab_size).astype(bool)
             masks = torch.from_numpy(bits[None, 1:])
-        rated = policy.distributions(tokens, 1, masks)[0].gather(1, tokens[0, 1:, None])[:, 0]
-        parts.append(torch.cat([torch.zeros(1), rated]))
-    own = torch.from_numpy(one.policy_mask)
-    return torch.where(own, torch.cat(parts), 0.0)
+        parts += [torch.zeros(1, policy.vocab_size), policy.distributions(tokens, 1, masks)[0]]
+    return torch.cat(parts)
+
+
+def alone(policy: Any, one: Trajectory) -> Tensor:
+    """Log-probabilities [l] of an episode's own tokens."""
+    rated = distributions(policy, one).gather(1, torch.from_numpy(one.tokens.astype(np.int64))[:, None])[:, 0]
+    return torch.where(torch.from_numpy(one.policy_mask), rated, 0.0)
 
 
 EPISODES = [Episode(index % 5, index, 100 + index) for index in range(6)]
-
-
-# Sampling
 
 
 @FLOAT64
@@ -142,14 +138,11 @@ EPISODES = [Episode(index % 5, index, 100 + index) for index in range(6)]
     ("seed", "rows", "late", "deep"), [(0, 1, False, False), (1, 4, True, False), (2, 4, False, True)]
 )
 def test_what_was_sampled_is_what_its_own_context_alone_predicts(seed: int, rows: int, late: bool, deep: bool) -> None:
-    check_sampled(seed, rows, late=late, deep=deep)
-
-
-def check_sampled(seed: int, rows: int, *, late: bool, deep: bool) -> None:
     policy: Any = transformer() if deep else reader()
     env = world(rows, Cuts(seed), verification="deferred" if late else "sync")
     trajectories = rollout(env, policy, EPISODES)
     env.close()
+    assert sum(len(one.contexts) for one in trajectories) >= 6
     for one in trajectories:
         assert_equal_stored(alone(policy, one).detach(), one.logprobs, size=10)
         for context in contexts_of(one)[1:]:
@@ -193,11 +186,6 @@ def test_a_wrapper_that_scales_rewards_scales_those_of_late_replies() -> None:
         np.testing.assert_allclose(late, expected)
 
 
-def test_the_random_cuts_are_cuts() -> None:
-    counts = [len(one.contexts) for one in rollout(world(4, Cuts(0)), reader(), EPISODES)]
-    assert sum(counts) >= 6
-
-
 def test_an_episode_has_all_of_its_tokens_in_order() -> None:
     def interaction(turns: Sequence[Turn], problem: Problem) -> Reply | None:
         if len(turns) == 3:
@@ -211,8 +199,8 @@ def test_an_episode_has_all_of_its_tokens_in_order() -> None:
     assert np.flatnonzero(one.policy_mask).tolist() == [2, 3, 4, 10, 11, 12, 18, 19, 20]
     assert one.rewards[[4, 12, 20]].tolist() == [1.0, 2.0, 3.0]  # the verifier counts three b in the last turn
     assert one.score == 6.0
-    batch = make_batch([one, rollout(world(1, lambda *_: None), Scripted({7: [A] * 3}), [Episode(0, 1, 7)])[0]])
-    assert batch.contexts is not None
+    (short,) = rollout(world(1, lambda *_: None), Scripted({7: [A] * 3}), [Episode(0, 1, 7)])
+    batch: Any = make_batch([one, short])
     assert batch.contexts[0, : len(one.tokens)].tolist() == [0] * 5 + [1] * 8 + [2] * 8
     assert not batch.contexts[1].any()
 
@@ -226,13 +214,11 @@ def test_a_demonstration_is_the_episode_that_its_turns_make() -> None:
 
     env = world(1, interaction, turn_tokens=None, legal_actions=legal, max_new_tokens=20)
     (one,) = rollout(env, Scripted({7: [A, B, 0, A, 0, A, B, 0]}), [Episode(1, 1, 7)])
-    shown = given_turns(env.streams, 1, ["ab", "a", "ab"])
+    shown: Any = given_turns(env.streams, 1, ["ab", "a", "ab"])
     assert LETTERS_TEXT(shown.tokens) == "QQab" + "Qab" + "a" + "Qa" + "ab"
     for name in ("tokens", "policy_mask", "contexts", "prompt_length", "group"):
         np.testing.assert_array_equal(getattr(shown, name), getattr(one, name))
-    assert shown.action_masks is not None
-    assert one.action_masks is not None
-    masks = (np.unpackbits(mask[one.policy_mask], axis=1, count=5) for mask in (shown.action_masks, one.action_masks))
+    masks = (np.unpackbits(mask.action_masks[one.policy_mask], axis=1, count=5) for mask in (shown, one))
     np.testing.assert_array_equal(*masks)
 
 
@@ -264,101 +250,26 @@ def test_no_context_draws_the_random_numbers_of_another(kind: str) -> None:
         assert len({tuple(tokens) for tokens in drawn}) == 3
 
 
-def test_without_a_cut_nothing_is_split() -> None:
-    trajectories = rollout(world(4, lambda turns, problem: says(":") if len(turns) < 3 else None), reader(), EPISODES)
-    batch = make_batch(trajectories)
-    assert (batch.contexts, contexts.split(batch)) == (None, None)
-    assert all(one.contexts == () for one in trajectories)
-
-
-# Learning
-
-
-def cut_batch(policy: CausalLMPolicy, seed: int = 0) -> list[Trajectory]:
-    """Groups of episodes, of which most go on in other contexts at tokens of the environment."""
-    made = []
-    for one in some_batch(policy, seed, groups=2):
-        places = np.flatnonzero(~one.policy_mask[4:-1]) + 4
-        made.append(dataclasses.replace(one, contexts=tuple(places[:: 1 + seed % 2].tolist())))
-    assert sum(len(one.contexts) > 0 for one in made) > len(made) / 3
-    return made
-
-
-def slow_split(batch: Batch) -> Sequence[tuple[int, slice, Batch]]:
-    """Each context of each episode as a batch of one row: the row of the episode, where it stands there, and the batch."""
-    every = []
-    for row in range(len(batch)):
-        assert batch.contexts is not None
-        numbers = batch.contexts[row, : int(batch.lengths[row])]
-        for number in range(int(numbers[-1]) + 1):
-            places = (numbers == number).nonzero()[:, 0]
-            at = slice(int(places[0]), int(places[-1]) + 1)
-            one = dataclasses.replace(
-                batch.map(lambda value: value[row : row + 1, at], lambda value: value[row : row + 1]),  # noqa: B023
-                lengths=torch.tensor([len(places)]),
-                contexts=None,
-            )
-            every.append((row, at, one))
-    return every
-
-
-def slow(function: Any, extra: int) -> Any:
-    """A reading of a batch, made of readings of one context at a time."""
-
-    def read(batch: Batch) -> Tensor:
-        first, width = batch.first, batch.tokens.shape[1]
-        total: Any = 0
-        for row, at, one in slow_split(batch):
-            marked = dataclasses.replace(one, loss_mask=torch.ones_like(one.loss_mask))
-            values = function(marked)[0] if len(one.tokens[0]) > 1 else function(marked)[0][:0]
-            columns = torch.arange(len(values)) + at.start + 1 - first
-            ends = at.stop == int(batch.lengths[row])
-            kept = (columns >= 0) & (columns < at.stop - first + (extra if ends else 0))
-            shape = (len(batch), width - first + extra, *values.shape[1:])
-            rows = torch.full_like(columns[kept], row)
-            total = total + values.new_zeros(shape).index_put((rows, columns[kept]), values[kept])
-        result: Tensor = total
-        return result
-
-    return read
-
-
-def slow_read(policy: Any, batch: Batch, *, with_states: bool = False) -> TokenOutputs:
-    states = slow(policy.read_states, 1)(batch) if with_states else None
-    logprobs = slow(lambda one: policy.read(one).logprobs, 0)(batch)
-    return TokenOutputs(logprobs, slow(lambda one: policy.read(one).entropy, 0)(batch), states)
-
-
 @FLOAT64
-@pytest.mark.parametrize(
-    "case",
-    [
-        "grpo/kl",
-        "ppo/separate",
-    ],
-)
-def test_an_agents_gradient_is_that_of_contexts_read_one_by_one(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Baselines, returns over time, ratios, KL and means are those of episodes; only what the model reads is cut."""
-    agent = make_agent(case)
-    if agent.models.critic is not None:
-        torch.nn.init.normal_(agent.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
-    trajectories = cut_batch(agent.policy)  # type: ignore[arg-type] # a CausalLMPolicy
-    cut = gradient(agent, make_batch(trajectories))
-    monkeypatch.setattr(contexts, "read", slow_read)
-    monkeypatch.setattr(contexts, "read_states", lambda policy, batch: slow(policy.read_states, 1)(batch))
-    monkeypatch.setattr(
-        contexts,
-        "values",
-        lambda critic, batch, states: (
-            critic.values(batch, states)
-            if critic.reads_policy
-            else slow(lambda one: critic.values(one, None), 1)(batch)
-        ),
-    )
-    assert_equal(cut, gradient(agent, make_batch(trajectories)))
-    whole = [dataclasses.replace(one, contexts=()) for one in trajectories]
-    monkeypatch.undo()
-    assert (gradient(agent, make_batch(whole)) - cut).abs().max() > 1e-4 * cut.abs().max()
+@pytest.mark.parametrize("kind", ["head", "separate"])
+def test_values_and_entropies_are_those_of_contexts_read_one_by_one(kind: Any) -> None:
+    policy = transformer()
+    critic = make_critic(policy, CriticConfig(kind))
+    torch.nn.init.normal_(critic.layer.weight, generator=torch.Generator().manual_seed(0))
+    trajectories = rollout(world(4, Cuts(0)), policy, EPISODES)
+    batch = make_batch(trajectories)
+    outputs: Any = contexts.read(policy, batch, with_states=True)
+    assert outputs.states.requires_grad
+    values, last = state_values(policy, critic, batch, 4)
+    for row, one in enumerate(trajectories):
+        own = torch.from_numpy(np.flatnonzero(one.policy_mask))
+        logprobs = distributions(policy, one)[own]
+        assert_equal(outputs.entropy[row, own - batch.first], -(logprobs.exp() * logprobs).sum(-1))
+        tokens = [torch.from_numpy(one.tokens[context].astype(np.int64))[None] for context in contexts_of(one)]
+        states = torch.cat([policy.model.base_model(input_ids=ids).last_hidden_state[0] for ids in tokens])
+        assert_equal(outputs.states[row, own - batch.first], states[own - 1])
+        assert_equal(values[row, own], critic.layer(states[own - 1])[:, 0])
+        assert_equal(last[row], critic.layer(states[-1])[0])
 
 
 def told(turns: Sequence[Turn], problem: Problem) -> Reply | None:
@@ -393,26 +304,20 @@ def paid_verifier() -> Any:
 
 
 @FLOAT64
-@pytest.mark.parametrize("agent", ["reinforce", "rloo", "ppo"])
-def test_the_expected_gradient_is_that_of_the_expected_return(agent: str) -> None:
+@pytest.mark.parametrize("name", ["ppo", "rloo"])
+def test_the_expected_gradient_is_that_of_the_expected_return(name: str) -> None:
     """By enumeration of all episodes, or pairs of them, in a decision process that forgets what was in its first context."""
     policy, every = two_contexts()
     chances = torch.stack([alone(policy, one).sum().exp() for one in every])
     assert_equal(chances.sum().detach(), 1.0)
-    scores = torch.tensor([one.score for one in every])
-    (chances * scores).sum().backward()
+    (chances * torch.tensor([one.score for one in every])).sum().backward()
     exact = flat_gradient(policy)
-    learner = LearnerConfig(skip_zero_advantages=False, learning_rate=0.1)
-    size = 2 if agent == "rloo" else 1
-    made: Any
-    if agent == "rloo":
-        made = RLOO(policy, RLOOConfig(problems_per_step=1, group_size=2, learner=learner))
-    elif agent == "reinforce":
-        made = Reinforce(policy, ReinforceConfig(baseline="none", problems_per_step=1, learner=learner))
-    else:
-        made = make_agent(
-            "ppo", policy, gae_lambda=1.0, whiten=False, aggregation="sequence-mean-token-sum", problems_per_step=1
-        )
+    size = 2 if name == "rloo" else 1
+    settings = {"gae_lambda": 1.0, "whiten": False, "aggregation": "sequence-mean-token-sum"} if size == 1 else {}
+    made: Any = make_agent(
+        name, policy, problems_per_step=1, group_size=size, learner={"skip_zero_advantages": False}, **settings
+    )
+    if made.models.critic is not None:
         torch.nn.init.normal_(made.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
     total = torch.zeros_like(exact)
     for drawn in itertools.product(range(len(every)), repeat=size):
@@ -427,22 +332,11 @@ def test_the_expected_gradient_is_that_of_the_expected_return(agent: str) -> Non
 def test_the_mean_kl_of_a_trust_region_is_over_what_was_in_view() -> None:
     policy, every = two_contexts()
     old = flat_parameters(policy)
-    before = [_distributions(policy, one) for one in every]
+    before = [distributions(policy, one)[one.policy_mask].detach() for one in every]
     set_flat_parameters(policy, old + 0.1 * torch.randn(len(old), generator=torch.Generator().manual_seed(0)))
-    after = [_distributions(policy, one) for one in every]
+    after = [distributions(policy, one)[one.policy_mask].detach() for one in every]
     kl = [(p.exp() * (p - q).nan_to_num()).sum(-1) for p, q in zip(before, after, strict=True)]
     assert_equal(mean_kl(policy, make_batch(every), old, 3), torch.cat(kl).mean())
-
-
-def _distributions(policy: Any, one: Trajectory) -> Tensor:
-    """Log-probabilities [t v] of the candidates of the episode's own tokens."""
-    allowed = torch.from_numpy(ONLY_LETTERS.mask.astype(bool))
-    rows = []
-    for context in contexts_of(one):
-        tokens = torch.from_numpy(one.tokens[context].astype(np.int64))[None]
-        rated = policy.distributions(tokens, 1, allowed.expand(1, tokens.shape[1] - 1, -1))[0]
-        rows.append(rated[torch.from_numpy(one.policy_mask[context][1:])])
-    return torch.cat(rows).detach()
 
 
 @FLOAT64
@@ -470,11 +364,17 @@ def test_another_rank_knows_where_contexts_begin() -> None:
     (one,) = rollout(world(1, Cuts(3)), reader(), EPISODES[:1])
     other = trajectory_of(row_of(one))
     assert (other.contexts, other.policy_mask.tolist()) == (one.contexts, one.policy_mask.tolist())
-    batch = make_batch([one, other])
-    assert batch.here is not None
+    assert make_batch([one, other]).here is not None
 
 
-# States
+@FLOAT64
+def test_without_a_cut_nothing_is_split() -> None:
+    policy, env = reader(), world(4, lambda turns, problem: says(":") if len(turns) < 3 else None)
+    trajectories = rollout(env, policy, EPISODES)
+    batch = make_batch(trajectories)
+    assert (batch.contexts, contexts.split(batch)) == (None, None)
+    assert all(one.contexts == () for one in trajectories)
+    assert_equal_stored(token_logprobs(policy, batch, 4), batch.logprobs, size=10)
 
 
 @FLOAT64
@@ -505,8 +405,8 @@ def test_vineppo_values_states_of_every_context() -> None:
     env = world(4, pay, verifier=None, turn_tokens=2, max_new_tokens=30, legal_actions=ONLY_LETTERS)
     config = VinePPOConfig(problems_per_step=2, group_size=2, minibatches=1, max_step_tokens=1, episodes_per_state=2)
     trajectories, _ = VinePPO(reader(), config).collect(env, 0)
+    one: Any
     for one in trajectories:
-        assert one.step_values is not None
         own = one.policy_mask
         assert one.contexts == (one.prompt_length + 2, one.prompt_length + 7)
         assert one.step_values[own].tolist() == [15.0, 15.0, 14.0, 14.0, 12.0, 12.0, 8.0, 8.0]

@@ -10,7 +10,7 @@ import pytest
 
 import rlvr_envs
 from tests.commands import Command
-from verifiers import DataError, InvalidArgumentError, Outcome, Problem, RLVRError
+from verifiers import DataError, InvalidArgumentError, Outcome, Problem
 from verifiers.unit_tests import (
     AssertTests,
     CheckTests,
@@ -32,6 +32,7 @@ ROWS: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "inspects": ({"entry_point": "f", "test": CHECK}, SEVEN, "together", "passes; separate: unsupported"),
     "wrong": ({"test": FIXTURE, "together": True}, "def f(): return 8", "together", "fails; separate: unsupported"),
     "asserts": ({"asserts": ["assert f() == 8"]}, SEVEN, "separate", "fails; separate: wrong_answer"),
+    "unreadable": ({"test": FIXTURE, "files": {"../x.py": ""}}, SEVEN, "separate", "files are named like"),
 }
 COLUMNS = "columns={'prompt': 'ask', 'reference': 'tests', 'gold_completion': 'gold', 'id': 'id'}"
 
@@ -44,7 +45,7 @@ def data(tmp_path: Path) -> Path:
     return path
 
 
-def load(data: Path, contracts: Path) -> dict[str, Problem]:
+def load(data: Path, contracts: Any) -> dict[str, Problem]:
     columns = {"prompt": "ask", "reference": "tests", "gold_completion": "gold", "id": "id"}
     found = rlvr_envs.data.text.load(data, columns=columns, contracts=contracts)
     return {found[index].id: found[index] for index in range(len(found))}
@@ -56,17 +57,16 @@ def test_the_reference_decides_and_the_data_set_reads_it(data: Path, tmp_path: P
     arguments += ["--verifier", "unit_tests", "--contract", "auto", "--out", str(out)]
     code, output, _ = rlvr(*arguments)
     assert code == 1
-    assert "4 of 6 gold completions pass, 2 incorrect" in output
-    assert f"3 separate and 3 together, as {out} says" in " ".join(output.split())
+    assert "4 of 7 gold completions pass, 2 incorrect" in output
+    assert f"4 separate and 3 together, as {out} says" in " ".join(output.split())
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["id"] for line in lines] == [*ROWS]
     for line in lines:
         _, _, contract, reason = ROWS[line["id"]]
         assert (line["contract"], reason in line["reason"]) == (contract, True), line
     problems = load(data, out)
-    assert {name: contract_of(problem.reference) for name, problem in problems.items()} == {
-        name: contract for name, (_, _, contract, _) in ROWS.items()
-    }
+    for name in (name for name in ROWS if name != "unreadable"):
+        assert contract_of(problems[name].reference) == ROWS[name][2]
     # The file is no permission.
     verifier = UnitTestVerifier(workers=1)
     with pytest.raises(InvalidArgumentError, match="allow_together=True"):
@@ -74,45 +74,32 @@ def test_the_reference_decides_and_the_data_set_reads_it(data: Path, tmp_path: P
     assert verifier(SEVEN, problems["marked"]).outcome is Outcome.CORRECT
     verifier.close()
     kept = out.read_text()
-    other = ["check-dataset", "Addition", "--contract", "auto", "--overwrite", "--out", out]
-    code, _, errors = rlvr(*other)
+    code, _, errors = rlvr("check-dataset", "Addition", "--contract", "auto", "--overwrite", "--out", out)
     assert (code, "--verifier unit_tests" in errors) == (2, True)
     assert out.read_text() == kept
     code, _, errors = rlvr(*arguments)  # the file is there
     assert (code, "--overwrite" in errors) == (2, True)
 
 
-def test_a_row_that_can_not_be_read_spoils_no_other(tmp_path: Path, rlvr: Command) -> None:
-    bad = {"test": FIXTURE, "files": {"../x.py": ""}}
-    rows = [
-        {"id": str(n), "ask": "?", "tests": tests, "gold": SEVEN} for n, tests in enumerate([{"test": FIXTURE}, bad])
-    ]
-    (tmp_path / "data.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    arguments = ["check-dataset", "Text", "--split", "train", "--args", f"dataset={tmp_path / 'data.jsonl'}", COLUMNS]
-    out = tmp_path / "contracts.jsonl"
-    rlvr(*arguments, "--verifier", "unit_tests", "--contract", "auto", "--out", str(out))
-    chosen = [json.loads(line) for line in out.read_text().splitlines()]
-    assert [row["contract"] for row in chosen] == ["together", "separate"], chosen
-    assert "files are named like" in chosen[1]["reason"]
-
-
-def test_a_file_that_does_not_fit_is_refused(data: Path, tmp_path: Path) -> None:
-    def refused(rows: list[dict[str, Any]], kind: type[RLVRError]) -> str:
-        path = tmp_path / "c.jsonl"
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-        with pytest.raises(kind) as error:
-            load(data, path)
-        return str(error.value)
-
-    assert "ids is of" in refused([{"id": "other", "contract": "separate"}], DataError)
-    assert "'asserts': together with" in refused([{"id": "asserts", "contract": "together"}], DataError)
-    assert "got 'both'" in refused([{"id": "both", "contract": "both"}], DataError)
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([{"id": "other", "contract": "separate"}], "ids is of"),
+        ([{"id": "asserts", "contract": "together"}], "'asserts': together with"),
+        ([{"id": "both", "contract": "both"}], "got 'both'"),
+        ([{"id": "both", "contract": contract} for contract in ("separate", "together")], "line 2"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(rows: list[Any], message: str, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(DataError, match=message):
+        load(data, tmp_path / "c.jsonl")
     with pytest.raises(InvalidArgumentError, match="got 3 for"):
-        load(data, 3)  # type: ignore[arg-type]
-    twice = [{"id": "both", "contract": contract} for contract in ("separate", "together")]
-    assert "line 2" in refused(twice, DataError)
+        load(data, 3)
 
 
+AREA = "def check(c):\n    assert c(1) == math.pi\n"
+OTHER = "def check(c):\n    from other import n\n    assert c() == n\n"
 PREFIX = "import math\ndef area(r):\n"
 CLASS = "class Solution:\n    def area(self, r):\n        return 3 * r * r"
 
@@ -120,19 +107,9 @@ CLASS = "class Solution:\n    def area(self, r):\n        return 3 * r * r"
 @pytest.mark.parametrize(
     ("tests", "right", "wrong"),
     [
-        (
-            CheckTests("area", "def check(c):\n    assert c(1) == math.pi\n", PREFIX),
-            "    return math.pi * r * r",
-            "    return math.pi * r * 2",
-        ),
+        (CheckTests("area", AREA, PREFIX), "    return math.pi * r * r", "    return math.pi * r * 2"),
         (CheckTests("Solution().area", "def check(c):\n    assert c(r=2) == 12\n"), CLASS, CLASS.replace("3", "4")),
-        (
-            CheckTests(
-                "_f", "def check(c):\n    from other import n\n    assert c() == n\n", files={"other.py": "n = 3"}
-            ),
-            "def _f(): return 3",
-            "def f(): return 3",
-        ),
+        (CheckTests("_f", OTHER, files={"other.py": "n = 3"}), "def _f(): return 3", "def f(): return 3"),
     ],
 )
 def test_a_check_judges_alike_under_both(tests: Tests, right: str, wrong: str) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
-from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -15,27 +13,12 @@ from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
 
-from agents import (
-    A2CConfig,
-    ActorCriticConfig,
-    Agent,
-    DQNConfig,
-    Episode,
-    GRPOConfig,
-    MLPPolicy,
-    PPOConfig,
-    Reinforce,
-    ReinforceConfig,
-    agent_classes,
-    make_batch,
-    rollout,
-)
+from agents import Episode, MLPPolicy, PPOConfig, Reinforce, ReinforceConfig, agent_classes, make_batch, rollout
 from agents.advantages import returns_to_go, whole_returns
 from agents.commands.train import AGENT_COMMANDS
 from agents.learn.batch_passes import token_logprobs
 from tests.agents.agent_cases import state_values
 from tests.agents.trajectories import trajectory
-from tests.commands import Command
 from verifiers import InvalidArgumentError
 
 
@@ -71,18 +54,24 @@ def signs() -> Any:
     return vector(lambda: TimeLimit(Signs(), 5), 8)
 
 
-# What is shown and recorded
+def perceptron(name: str, env: Any, **settings: Any) -> Any:
+    """An agent with its defaults for control, but for some settings."""
+    cls, config = agent_classes(name)
+    return cls(MLPPolicy.for_env(env), config.for_control(**settings))
+
+
+def played(env: Any, episodes: int, policy: Any = None) -> list[Any]:
+    chosen = MLPPolicy.for_env(env) if policy is None else policy
+    return rollout(env, chosen, [Episode(-1, index, index, 100 + index) for index in range(episodes)])
 
 
 def test_episodes_are_those_of_the_environment_itself() -> None:
     """More episodes than rows, of different lengths: each step's observation stands behind the action that led to it."""
-    env = cartpole()
-    trajectories = rollout(env, MLPPolicy.for_env(env), [Episode(-1, index, index, 100 + index) for index in range(7)])
+    trajectories = played(cartpole(), 7)
     single = gymnasium.make("CartPole-v1")
     assert len({len(one.tokens) for one in trajectories}) > 1
     for index, one in enumerate(trajectories):
         observation, _ = single.reset(seed=100 + index)
-        assert one.observations is not None
         np.testing.assert_array_equal(one.observations[0], observation)
         assert one.prompt_length == 1
         assert one.policy_mask.tolist() == [False] + [True] * (len(one.tokens) - 1)
@@ -91,15 +80,12 @@ def test_episodes_are_those_of_the_environment_itself() -> None:
             np.testing.assert_array_equal(one.observations[position], observation)
             assert one.rewards[position] == reward
         assert (terminated, truncated) == (one.terminated, one.truncated)
-    batch = make_batch(trajectories)
-    assert batch.observations is not None
+    batch: Any = make_batch(trajectories)
     assert batch.observations.shape == (*batch.tokens.shape, 4)
 
 
 def test_choices_and_structures_become_vectors() -> None:
-    env = signs()
-    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
-    assert one.observations is not None
+    (one,) = played(signs(), 1)
     assert one.observations.shape == (6, 4)  # two numbers, and two for the sign, of which one is 1
     signs_shown = one.observations[:-1, 2:].argmax(axis=1)
     assert one.rewards[1:].tolist() == (one.tokens[1:] == signs_shown).tolist()
@@ -109,50 +95,36 @@ def test_choices_and_structures_become_vectors() -> None:
 def test_log_probabilities_are_those_that_it_sampled_with() -> None:
     env = cartpole()
     policy = MLPPolicy.for_env(env, hidden=(16, 8), seed=3)
-    batch = make_batch(rollout(env, policy, [Episode(-1, index, index, index) for index in range(5)]))
+    batch = make_batch(played(env, 5, policy))
     torch.testing.assert_close(token_logprobs(policy, batch, 2), batch.logprobs, rtol=0, atol=1e-6)
 
 
-def test_an_environment_needs_a_time_limit() -> None:
+def test_what_an_mlp_policy_can_not_do() -> None:
     with pytest.raises(InvalidArgumentError, match=r"no time limit.*TimeLimit"):
         MLPPolicy.for_env(vector(Signs))
-
-
-def test_what_an_mlp_policy_can_not_do() -> None:
-    words = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1)
     with pytest.raises(InvalidArgumentError, match="this environment shows tokens"):
-        MLPPolicy.for_env(words)
+        MLPPolicy.for_env(gymnasium.make_vec("rlvr/Sort-v0", num_envs=1))
     with pytest.raises(InvalidArgumentError, match="sizes must be at least 1"):
         MLPPolicy(4, 2, hidden=())
+    with pytest.raises(InvalidArgumentError, match="1 of 2 trajectories have observations"):
+        make_batch([*played(cartpole(), 1), trajectory([0, 1])])
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
 def test_natural_gradients_train_a_perceptron_with_their_defaults(name: str) -> None:
-    cls, config = agent_classes(name)
     env = cartpole(4)
     rows: list[dict[str, float]] = []
-    agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=4))
-    agent.learn(env, steps=2, callbacks=[lambda _, metrics: rows.append(dict(metrics))])
+    perceptron(name, env, problems_per_step=4).learn(
+        env, steps=2, callbacks=[lambda _, metrics: rows.append(dict(metrics))]
+    )
     assert all(0 < row["kl_step"] <= 0.02 for row in rows)
-
-
-def test_a_batch_of_two_kinds_of_environments() -> None:
-    env = cartpole()
-    (one,) = rollout(env, MLPPolicy.for_env(env), [Episode(-1, 0, 0, 0)])
-    with pytest.raises(InvalidArgumentError, match="1 of 2 trajectories have observations"):
-        make_batch([one, trajectory([0, 1])])
-
-
-# Time limits
 
 
 @pytest.mark.parametrize("name", ["ppo", "a2c", "actor-critic", "reinforce"])
 def test_a_time_limit_is_no_termination(name: str) -> None:
     """The value target of the last action is its reward, and after a time limit also γ times the value of the state there."""
     env = cartpole(max_episode_steps=20)
-    cls, config = agent_classes(name)
-    agent: Agent = cls(MLPPolicy.for_env(env), config.for_control(problems_per_step=32))
-    assert agent.models.critic is not None
+    agent = perceptron(name, env, problems_per_step=32)
     torch.nn.init.constant_(agent.models.critic.layer.bias, 2.0)
     torch.nn.init.normal_(agent.models.critic.layer.weight, generator=torch.Generator().manual_seed(0))
     trajectories, _ = agent.collect(env, 0)
@@ -160,24 +132,19 @@ def test_a_time_limit_is_no_termination(name: str) -> None:
     assert len(set(ends)) == 2
     batch, _ = agent.compute_advantages(trajectories)
     _, last = state_values(agent.policy, agent.models.critic, batch, 16)
-    assert batch.value_targets is not None
     for row, truncated in enumerate(ends):
         target = float(batch.value_targets[row, batch.lengths[row] - 1])
         assert target == pytest.approx(1 + truncated * 0.99 * float(last[row]), abs=1e-6)
 
 
 def test_defaults_for_control() -> None:
-    assert (
-        PPOConfig.for_control().gamma == A2CConfig.for_control().gamma == ActorCriticConfig.for_control().gamma == 0.99
-    )
-    assert PPOConfig.for_control(gamma=0.5).gamma == 0.5
-    assert ReinforceConfig.for_control().baseline == "value"
-    assert DQNConfig.for_control().truncation == "bootstrap"
-    assert GRPOConfig.for_control().problems_per_step * GRPOConfig().group_size == 16
-    assert PPOConfig().gamma == 1  # those of language models stay
-
-
-# Whole returns
+    config = {name: agent_classes(name)[1] for name in ("ppo", "a2c", "actor-critic", "reinforce", "dqn", "grpo")}
+    assert all(config[name].for_control().gamma == 0.99 for name in ("ppo", "a2c", "actor-critic"))
+    assert config["ppo"].for_control(gamma=0.5).gamma == 0.5
+    assert config["reinforce"].for_control().baseline == "value"
+    assert config["dqn"].for_control().truncation == "bootstrap"
+    assert config["grpo"].for_control().problems_per_step * config["grpo"]().group_size == 16
+    assert config["ppo"]().gamma == 1  # those of language models stay
 
 
 def test_the_whole_return_by_hand() -> None:
@@ -192,59 +159,22 @@ def test_reinforce_weighs_by_its_credit(credit: Any) -> None:
     env = signs()
     agent = Reinforce(MLPPolicy.for_env(env), ReinforceConfig(problems_per_step=4, baseline="none", credit=credit))
     trajectories, _ = agent.collect(env, 0)
-    batch, advantages = agent.compute_advantages(trajectories)
+    _, advantages = agent.compute_advantages(trajectories)
     for row, one in enumerate(trajectories):
         to_go = np.cumsum(one.rewards[::-1])[::-1]
         expected = to_go if credit == "reward-to-go" else np.full_like(to_go, one.score)
         np.testing.assert_allclose(advantages[row, 1:].numpy(), expected[1:])
-    assert batch.observations is not None
-
-
-# Learning
 
 
 @pytest.mark.parametrize("name", ["reinforce", "a2c", "ppo", "grpo", "dqn"])
 def test_agents_learn_to_repeat_a_sign(name: str) -> None:
     """At random half of five actions are right; 0 of 5 would be an error of sign, and 5 of 5 is perfect."""
     env = signs()
-    cls, config_cls = agent_classes(name)
-    exploring = (
-        {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 4.0, "batch_size": 32} if name == "dqn" else {}
-    )
+    exploring = {"learn_from": 40, "epsilon_tokens": 400, "tokens_per_update": 4.0, "batch_size": 32}
     steps = {"ppo": 3, "dqn": 8}.get(name, 20)
-    agent = cls(MLPPolicy.for_env(env), config_cls.for_control(**exploring))
+    agent = perceptron(name, env, **exploring if name == "dqn" else {})
     agent.learn(env, steps=steps)
     assert agent.evaluate(env, problems=20, greedy=True).score > 4
-
-
-# The command
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["ppo", "--env", "CartPole-v7"], "CartPole-v1"),
-        (["ppo", "--env", "Pendulum-v1"], r"numbered actions, Discrete\(n\), and this environment has Box"),
-        (["ppo", "--env", "CartPole-v1", "--model", "gpt2"], "leave out --model$"),
-        (["ppo", "--env", "CartPole-v1", "--verifier-card", "card.md"], "leave out --verifier-card$"),
-        (["ppo", "--env", "CartPole-v1", "--split", "test"], "--split chooses among .* CartPole-v1 shows vectors"),
-        (["grpo", "--env", "CartPole-v1", "--engine", "vllm"], "CartPole-v1 shows vectors.*: leave out --engine$"),
-        (
-            ["ppo", "--env", "CartPole-v1", "--reward-model", "b"],
-            "CartPole-v1 shows vectors.*: leave out --reward-model$",
-        ),
-        (["vineppo", "--env", "CartPole-v1", "--steps", "1"], "^error: vineppo starts .*, such as ppo$"),
-        (["ppo", "--env", "CartPole-v1", "--env-args", "colour=1"], "Gymnasium can't make 'CartPole-v1'.*colour"),
-        (["ppo", "--env", "CartPole-v1", "--hidden", "64", "0"], "--hidden must be at least 1, got 0"),
-        (["q-learning", "--env", "CartPole-v1"], "shows vectors of 4 numbers: use an agent that .* dqn or ppo$"),
-        (["dqn", "--env", "CartPole-v1", "--lag", "1"], "lag must be 0"),
-    ],
-)
-def test_errors_of_the_command(arguments: list[str], message: str, rlvr: Command, tmp_path: Path) -> None:
-    code, _, said = rlvr("train", *arguments, "--run-folder", tmp_path / "run")
-    assert code == 2
-    assert re.search(message, said), said
-    assert not (tmp_path / "run").exists()
 
 
 def test_the_environment_decides_on_the_defaults_of_the_command() -> None:

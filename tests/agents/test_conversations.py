@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
-from numpy.typing import NDArray
 
 from agents import EvaluationRecord, evaluate
 from agents.runs.inspect_log import write_inspect_log
@@ -22,6 +20,7 @@ from rlvr_envs import ENVIRONMENTS, Reply as EnvReply, Tokenizer, TokenVectorEnv
 from rlvr_envs.dialogue import PlainDialogue, ToolSchema
 from tests.agents.endpoint_server import Body, Reply, Server, chat, running
 from tests.agents.twins import (
+    Played,
     Script,
     by_server,
     calculates,
@@ -51,6 +50,17 @@ def questions_of(env: TokenVectorEnv, problems: int) -> list[str]:
     return [render.asked(env.streams.dataset[at]).prompt for at in range(problems)]
 
 
+def played_alike(
+    env: TokenVectorEnv, script: Script, problems: int = PROBLEMS, twin: TokenVectorEnv | None = None, **how: Any
+) -> tuple[list[Played], list[Body]]:
+    """What a script leads to, the same by messages as in tokens, and the requests."""
+    questions = questions_of(env, problems)
+    with running(serves(script, questions)) as server:
+        by_messages = by_server(env, endpoint_at(server.url, **how), problems)
+    assert by_messages == [in_tokens(twin or env, problem, script, questions) for problem in range(problems)]
+    return by_messages, server.bodies
+
+
 def test_every_game_has_a_twin() -> None:
     """Where legal tokens are limited there are no messages to play by; games of other packages need these."""
     tasks = {name: environment_class(name).task for name in ENVIRONMENTS}
@@ -63,11 +73,7 @@ def test_every_game_has_a_twin() -> None:
 @pytest.mark.parametrize("route", ["chat", "completions"])
 @pytest.mark.parametrize("name", GAMES)
 def test_a_game_is_the_same_by_messages_and_by_tokens(name: str, route: str) -> None:
-    env = world(name)
-    questions = questions_of(env, PROBLEMS)
-    with running(serves(guesses, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, route=route), PROBLEMS)
-    assert by_messages == [in_tokens(env, problem, guesses, questions) for problem in range(PROBLEMS)]
+    by_messages, _ = played_alike(world(name), guesses, route=route)
     assert max(len(one.dialogue) for one in by_messages) > 2
 
 
@@ -89,11 +95,7 @@ def several(script: Script) -> Script:
     return say
 
 
-HOW = {
-    "protocol": {},
-    "text": {"tools": "text"},
-    "completions": {"route": "completions"},
-}
+HOW: dict[str, dict[str, Any]] = {"protocol": {}, "text": {"tools": "text"}, "completions": {"route": "completions"}}
 
 
 @pytest.mark.parametrize("how", HOW)
@@ -102,14 +104,10 @@ def test_tools_are_the_same_by_messages_and_by_tokens(script: Script, how: str) 
     options = {"tools": "calculator" if script is calculates else "python", "max_new_tokens": 2000}
     options |= {"max_inserted_tokens": 5000}
     env = world("Addition", **options)
-    problems = 12 if script is calculates else 3
-    questions = questions_of(env, problems)
     twin = world("Addition", dialogue=SeveralCalls, **options) if how == "protocol" else env
     said = several(script) if how == "protocol" else script
-    with running(serves(said, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), problems)
-        tools = [body.get("tools") for body in server.bodies if body["max_tokens"] > 1]
-    assert by_messages == [in_tokens(twin, problem, said, questions) for problem in range(problems)]
+    by_messages, bodies = played_alike(env, said, 12 if script is calculates else 3, twin, **HOW[how])
+    tools = [body.get("tools") for body in bodies if body["max_tokens"] > 1]
     assert "correct" in {one.outcome for one in by_messages}
     assert max(len(one.dialogue) for one in by_messages) > 2
     assert tools == [list(env.streams.rules.tools) if how == "protocol" else None] * len(tools)
@@ -121,7 +119,6 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
     options = {"tools": "python", "max_new_tokens": 2000, "max_inserted_tokens": 5000, limit: 750}
     env = world("Addition", **options)
     twin = world("Addition", describe_tools="none", **options) if how == "protocol" else env
-    questions = questions_of(env, 3)
 
     def say(question: str, since: str) -> str:
         if since.endswith("nothingelse"):
@@ -130,27 +127,17 @@ def test_long_dialogues_are_kept_short_alike(limit: str, how: str) -> None:
             return f"\\boxed{{{sum(map(int, re.findall(r'[0-9]+', question)))}}}"
         return call("python", code="print('y' * 350)")
 
-    with running(serves(say, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url, **HOW[how]), 3)
-        views = list(map(view_of, server.bodies))
-    assert by_messages == [in_tokens(twin, problem, say, questions) for problem in range(3)]
-    assert any(
-        ("Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]") in view
-        for view in views
-    )
+    _, bodies = played_alike(env, say, 3, twin, **HOW[how])
+    mark = "Summary of the work so far:" if limit == "summarize_after" else "[removed to save space]"
+    assert any(mark in view_of(body) for body in bodies)
 
 
 @pytest.mark.parametrize("limits", [{"max_new_tokens": 11}, {"max_turns": 2}, {"max_inserted_tokens": 20}])
 def test_limits_end_a_game_alike(limits: dict[str, Any]) -> None:
-    env = world("GuessNumber", **limits)
-    questions = questions_of(env, PROBLEMS)
-
     def say(question: str, since: str) -> str:
         return "between " * (len(since) % 2) + guesses(question, since)
 
-    with running(serves(say, questions)) as server:
-        by_messages = by_server(env, endpoint_at(server.url), PROBLEMS)
-    assert by_messages == [in_tokens(env, problem, say, questions) for problem in range(PROBLEMS)]
+    by_messages, _ = played_alike(world("GuessNumber", **limits), say)
     assert any(one.truncated for one in by_messages)
 
 
@@ -166,12 +153,8 @@ def test_the_command_plays_and_records_a_game(tmp_path: Path, rlvr: Command) -> 
     for problem, row in enumerate(rows):
         twin = in_tokens(env, problem, guesses, questions)
         said = tuple((message["role"], message["content"]) for message in row["dialogue"])
-        assert (said, row["score"], row["outcome"], row["truncated"]) == (
-            twin.dialogue,
-            twin.score,
-            twin.outcome,
-            twin.truncated,
-        )
+        played = (said, row["score"], row["outcome"], row["truncated"])
+        assert played == (twin.dialogue, twin.score, twin.outcome, twin.truncated)
         turns = [content for role, content in said if role == "assistant"]
         assert row["tokens"] == sum(len(turn) + 1 for turn in turns)
         assert row["cost"] == (2 * row["prompt_tokens"] + 8 * row["tokens"]) / 1e6 > 0
@@ -213,9 +196,6 @@ def test_a_servers_model_plays_in_the_terminal(rlvr: Command) -> None:
         assert (code, "legal_actions" in output) == (2, True)
 
 
-# What goes wrong
-
-
 def turns_in(body: Body) -> int:
     return sum(message["role"] == "assistant" for message in body["messages"])
 
@@ -244,20 +224,15 @@ FAULTS: dict[str, Reply | str] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_turn_that_fails_costs_no_score_and_no_turn_before_it(fault: str, turn: int, tmp_path: Path) -> None:
     """Failing once changes nothing; failing for good leaves an errored sample with the turns so far, which can be resumed."""
-    env = world("Addition", interaction=goes_on)
+    env, timeout_s = world("Addition", interaction=goes_on), 0.3 if fault == "hang" else 30.0
     questions = questions_of(env, 2)
-
-    def say(question: str, since: str) -> str:
-        return f"turn {len(since)}"
-
-    policy: dict[str, Any] = {"timeout_s": 0.3 if fault == "hang" else 30.0}
 
     def play(server: Server, folder: str, **how: Any) -> tuple[Any, tuple[Any, ...]]:
         with EvaluationRecord(tmp_path / folder, **how) as record:
-            result = evaluate(env, endpoint_at(server.url, **policy), problems=2, record=record)
+            result = evaluate(env, endpoint_at(server.url, timeout_s=timeout_s), problems=2, record=record)
         return result, RecordedRun.read(tmp_path / folder).rows
 
-    with running(serves(say, questions)) as server:
+    with running(serves(lambda question, since: f"turn {len(since)}", questions)) as server:
         whole, rows = play(server, "whole")
         server.script = lambda body, attempt: FAULTS[fault] if (turns_in(body), attempt) == (turn, 1) else "as usual"
         server.attempts.clear()
@@ -302,45 +277,29 @@ def function_call(arguments: str, name: str = "calculator", id: str = "a") -> di
     return {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}}
 
 
-ONE = '{"expression": "1"}'
+def called(*calls: dict[str, Any], reply: str, echo: Any = None) -> Case:
+    """The model calls tools first."""
+    return Case({"text": None, "tool_calls": [*calls]}, 1.0, turns=2, reply=reply, echo=echo or [*calls])
+
+
+ONE, HALF = '{"expression": "1"}', '{"expr'
+UNREADABLE = '{"unreadable": "{\\"expr"}'
 CASES = {
     "nothing": Case({"text": ""}),
     "a refusal": Case({"text": None, "refusal": "I won't."}),
     "out of tokens": Case({"text": "so", "finish": "length"}, truncated=True),
-    "half a call": Case({"text": "", "finish": "length", "tool_calls": [function_call('{"expr')]}, truncated=True),
+    "half a call": Case({"text": "", "finish": "length", "tool_calls": [function_call(HALF)]}, truncated=True),
     "right, and thoughts of another answer": Case({"text": RIGHT, "reasoning_content": "\\boxed{0}"}, score=1.0),
     "wrong, and thoughts of the right answer": Case({"text": "\\boxed{0}", "reasoning_content": RIGHT}),
-    "a call": Case(
-        {"text": None, "tool_calls": [function_call(ONE)]}, 1.0, turns=2, reply="1", echo=[function_call(ONE)]
+    "a call": called(function_call(ONE), reply="1"),
+    "calls with one id": called(
+        *[function_call(ONE)] * 2, reply="1", echo=[function_call(ONE), function_call(ONE, id="call_0_1")]
     ),
-    "calls with one id": Case(
-        {"text": None, "tool_calls": [function_call(ONE), function_call(ONE)]},
-        1.0,
-        turns=2,
-        reply="1",
-        echo=[function_call(ONE), function_call(ONE, id="call_0_1")],
+    "an unknown tool": called(function_call(ONE, "calc"), reply="Error: there is no tool 'calc'"),
+    "no JSON": called(
+        function_call(HALF), reply="Error: the tool call is not valid JSON", echo=[function_call(UNREADABLE)]
     ),
-    "an unknown tool": Case(
-        {"text": "", "tool_calls": [function_call(ONE, "calc")]},
-        1.0,
-        turns=2,
-        reply="Error: there is no tool 'calc'",
-        echo=[function_call(ONE, "calc")],
-    ),
-    "no JSON": Case(
-        {"text": "", "tool_calls": [function_call('{"expr')]},
-        1.0,
-        turns=2,
-        reply="Error: the tool call is not valid JSON",
-        echo=[function_call('{"unreadable": "{\\"expr"}')],
-    ),
-    "no arguments": Case(
-        {"text": "", "tool_calls": [function_call("")]},
-        1.0,
-        turns=2,
-        reply="'expression' is a required property",
-        echo=[function_call("{}")],
-    ),
+    "no arguments": called(function_call(""), reply="'expression' is a required property", echo=[function_call("{}")]),
 }
 
 
@@ -361,15 +320,14 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
     (row,) = RecordedRun.read(tmp_path / "a").rows
     conversation = [body for body in server.bodies if "tools" in body]
     assert (row["score"], row["truncated"], len(conversation)) == (case.score, case.truncated, case.turns)
-    assert len(server.bodies) == case.turns + (
-        not case.first.get("tool_calls")
-    )  # it asks once whether tools lengthen a prompt
+    asked = not case.first.get("tool_calls")  # it asks once whether tools lengthen a prompt
+    assert len(server.bodies) == case.turns + asked
     assert (row["prompt_tokens"], row["tokens"]) == (7 * case.turns, 5 * case.turns)
     assert row["cost"] == result.cost == pytest.approx(case.turns * (7 * 2.0 + 5 * 8.0) / 1e6)
     assert result.summary()["prompt_tokens"] == 7 * case.turns
-    thoughts = case.first.get("reasoning_content")
-    if thoughts is not None:
-        assert [message["reasoning"] for message in row["dialogue"]] == [right if thoughts == RIGHT else thoughts]
+    thoughts = case.first.get("reasoning_content", "").replace(RIGHT, right)
+    if thoughts:
+        assert [message["reasoning"] for message in row["dialogue"]] == [thoughts]
     if case.turns == 2:
         first, *results, last = row["dialogue"]
         assert [call["name"] for call in first["calls"]] == [call["function"]["name"] for call in case.echo]
@@ -385,26 +343,28 @@ def test_what_models_do_is_what_it_is_in_tokens(case: Case, tmp_path: Path, rlvr
         with zipfile.ZipFile(tmp_path / "a.eval") as log:
             (name,) = [name for name in log.namelist() if name.startswith("samples/")]
             (turn, *_) = [said for said in json.loads(log.read(name))["messages"] if said["role"] == "assistant"]
-        for call in case.first.get("tool_calls", ()):
-            assert f"calls {call['function']['name']}: {call['function']['arguments']}" in shown
-        calls = turn.get("tool_calls", [])
-        assert [call["function"] for call in calls] == [
-            call["function"]["name"] for call in case.first.get("tool_calls", ())
-        ]
+        calls, functions = turn.get("tool_calls", []), [call["function"] for call in case.first.get("tool_calls", ())]
+        assert all(f"calls {function['name']}: {function['arguments']}" in shown for function in functions)
+        assert [call["function"] for call in calls] == [function["name"] for function in functions]
         assert ("parse_error" in json.dumps(calls)) == ("not valid JSON" in case.reply or case.truncated)
-        if thoughts is not None:
-            assert f"assistant, thinking: {right if thoughts == RIGHT else thoughts}" in shown
-            assert turn["content"][0] == {"type": "reasoning", "reasoning": right if thoughts == RIGHT else thoughts}
+        if thoughts:
+            assert f"assistant, thinking: {thoughts}" in shown
+            assert turn["content"][0] == {"type": "reasoning", "reasoning": thoughts}
+
+
+def only_row(server: Server, env: TokenVectorEnv) -> Any:
+    """What is recorded of the first problem."""
+    (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+    return row
 
 
 def test_a_server_that_does_not_show_the_tools_to_the_model_is_refused() -> None:
-    usage = {"prompt_tokens": 7, "completion_tokens": 5}
-    with running(lambda *_: chat("5", usage=usage)) as server:
+    env = world("Addition", tools="calculator")
+    with running(lambda *_: chat("5", usage={"prompt_tokens": 7, "completion_tokens": 5})) as server:
         with pytest.raises(EngineError, match=r"7 tokens with and 7 without .* tools=text in --engine-args"):
-            evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1)
+            only_row(server, env)
         server.script = lambda body, attempt: "as usual" if "tools" in body else (400, b"tool_choice without tools", {})
-        (row,) = evaluate(world("Addition", tools="calculator"), endpoint_at(server.url), problems=1).rows
-    assert row.outcome == "incorrect"
+        assert only_row(server, env).outcome == "incorrect"
 
 
 def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:
@@ -415,48 +375,42 @@ def test_turns_are_budgeted_by_the_servers_counts(tmp_path: Path) -> None:
         return chat("x", usage={"prompt_tokens": 9, "completion_tokens": 8})
 
     with running(said) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert [body["max_tokens"] for body in server.bodies] == [20, 12, 4]
         assert (row.tokens, row.truncated) == (24, False)  # a server may overdo it in the turn that ends the episode
     env = world("Addition", interaction=goes_on, max_new_tokens=16)
     with running(said) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert (len(server.bodies), row.truncated, row.score) == (2, True, 0.5)
     full = world("Addition", interaction=goes_on, max_context_tokens=4000)
     with running(lambda body, _: chat("x", usage={"prompt_tokens": 4000, "completion_tokens": 1})) as server:
-        (row,) = evaluate(full, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, full)
         assert (len(server.bodies), row.truncated, row.score) == (1, True, 0.0)
     with running(lambda *_: chat("x", usage={"prompt_tokens": 3})) as server:
         with pytest.raises(EngineError, match=r"counts no tokens .* use a server that reports usage"):
-            evaluate(env, endpoint_at(server.url), problems=1)
+            only_row(server, env)
         server.script = lambda body, attempt: "as usual" if turns_in(body) else said(body, "")
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, env)
         assert row.unanswered
         assert "counts no tokens" in str(row.error)
 
 
-def broken(turns: Sequence[Turn], problem: Problem) -> EnvReply:
-    """Breaks at the second turn."""
+def breaks(turns: Sequence[Turn], problem: Problem) -> EnvReply:
+    """At the second turn."""
     if len(turns) == 2:
         raise OSError("no such host")
     return EnvReply((Message("user", "go on"),))
 
 
 def test_an_interaction_that_breaks_is_an_error_of_the_verifier() -> None:
-    env = world("Addition", interaction=broken)
     with running(lambda *_: chat("x", usage={"prompt_tokens": 3, "completion_tokens": 1})) as server:
-        (row,) = evaluate(env, endpoint_at(server.url), problems=1).rows
+        row = only_row(server, world("Addition", interaction=breaks))
     assert (row.score, row.outcome, row.truncated) == (None, "verifier_error", True)
     assert "no such host" in str(row.error)
 
 
-def ends_with_b(tokens: NDArray[np.int32], prompt_length: int, problem: Problem) -> bool:
-    """An `EndCondition`: the policy has said a `b`."""
-    return ord("b") in tokens[prompt_length:]
-
-
 def test_an_end_condition_ends_a_turn_where_it_holds() -> None:
-    env = world("Addition", end_condition=ends_with_b)
+    env = world("Addition", end_condition=lambda tokens, prompt_length, problem: ord("b") in tokens[prompt_length:])
     questions = questions_of(env, 3)
     with running(serves(lambda question, _: f"{len(question)}ab and more", questions)) as server:
         by_messages = by_server(env, endpoint_at(server.url), 3)
