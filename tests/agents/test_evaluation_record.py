@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import itertools
 import json
 import math
@@ -23,7 +22,6 @@ from rich.console import Console
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
 from agents.commands.common import say_prompt
 from agents.runs.evaluation_record import MANIFEST, SAMPLES
-from agents.runs.files.json_files import JsonLines
 from agents.seeding import uniforms
 from agents.types import Action
 from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
@@ -356,27 +354,6 @@ def command(model: str, folder: Path | None, *more: str) -> list[str]:
     return ["eval", "--env", "Addition", "--model", model, *sizes, "--env-args", "max_new_tokens=6"]
 
 
-def test_a_full_disk_is_one_line_and_costs_nothing_that_was_written(
-    model: str, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = tmp_path / "a"
-    write, written = JsonLines.write, itertools.count(1)
-
-    def full(self: JsonLines, value: object) -> None:
-        if next(written) > 17:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
-        write(self, value)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(JsonLines, "write", full)
-        code, _, error = rlvr(*command(model, folder))
-    assert (code, "No space left on device" in error, "Traceback" in error) == (1, True, False)
-    assert f"the samples so far are in {folder}; continue with the same command and --out {folder} --resume" in error
-    assert len(rows_of(folder)) == 17
-    assert rlvr(*command(model, folder, "--resume"))[0] == 0
-    assert len(rows_of(folder)) == 36
-
-
 def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
     model: str, tmp_path: Path, rlvr: Command
 ) -> None:
@@ -482,7 +459,8 @@ def test_a_command_that_is_killed_goes_on_to_the_same_rows(
         assert (process.returncode, "Traceback" in error) == (code, False)
         written.append(count_of(folder))
     assert 0 < written[1] < written[2] < 36
-    assert f"--out {folder} --resume" in " ".join(error.split())
+    said = f"the samples so far are in {folder}; continue with the same command and --out {folder} --resume"
+    assert said in " ".join(error.split())
     (tmp_path / "stalling.py").write_text(STALLS.replace("left = 8", "left = 100"), encoding="utf-8")
     assert rlvr(*command(model, folder, "--resume"), verifier)[0] == 0
     assert rlvr(*command(model, tmp_path / "whole"), verifier)[0] == 0

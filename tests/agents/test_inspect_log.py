@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import io
 import json
 import os
 import re
@@ -42,6 +41,8 @@ def values(sample: dict[str, Any]) -> dict[str, Any]:
     return {name: score["value"] for name, score in sample["scores"].items()}
 
 
+ERRORED: dict[str, Any] = {"outcome": "verifier_error", "score": None, "error": "the pool died", "detail": {}}
+
 # The zip
 
 
@@ -56,12 +57,7 @@ def test_every_row_is_a_sample_and_a_summary(tmp_path: Path) -> None:
 
 
 def test_the_header_says_what_was_evaluated(tmp_path: Path) -> None:
-    rows = [
-        row(0, 0, outcome="correct", score=1.0),
-        row(0, 1),
-        row(1, 0),
-        row(1, 1, outcome="verifier_error", score=None, error="x"),
-    ]
+    rows = [row(0, 0, outcome="correct", score=1.0), row(0, 1), row(1, 0), row(1, 1, **ERRORED)]
     header = logged(run_of(tmp_path / "run", rows))["header.json"]
     spec = header["eval"]
     assert (header["status"], header["version"]) == ("success", 2)
@@ -77,14 +73,10 @@ def test_the_header_says_what_was_evaluated(tmp_path: Path) -> None:
     assert (header["results"]["total_samples"], header["results"]["completed_samples"]) == (4, 3)
 
 
-def test_a_run_without_any_score_has_no_metric_that_is_no_number(tmp_path: Path) -> None:
-    rows = [row(outcome="verifier_error", score=None, error="it broke")]
-    score, _ = logged(run_of(tmp_path / "run", rows))["header.json"]["results"]["scores"]
-    assert score["metrics"] == {}
-
-
-def test_a_run_that_did_not_finish_is_cancelled(tmp_path: Path) -> None:
-    assert logged(run_of(tmp_path / "run", [row()], finished=False))["header.json"]["status"] == "cancelled"
+def test_a_run_without_any_score_or_end_has_no_metric_and_is_cancelled(tmp_path: Path) -> None:
+    header = logged(run_of(tmp_path / "run", [row(**ERRORED)], finished=False))["header.json"]
+    assert header["results"]["scores"][0]["metrics"] == {}
+    assert header["status"] == "cancelled"
 
 
 def test_equal_runs_have_equal_logs(tmp_path: Path) -> None:
@@ -129,44 +121,45 @@ def test_a_completion_is_in_the_log_as_it_is(tmp_path: Path, completion: str) ->
     assert [shown_sample.text for shown_sample in read_completions(tmp_path / "run" / "inspect.eval")] == [shown]
 
 
-def test_a_verdict_is_a_score_with_its_reason(tmp_path: Path) -> None:
-    first = sample_of(tmp_path)["scores"]["outcome"]
-    assert first == {
-        "value": "incorrect",
-        "answer": "four",
-        "explanation": "no number",
-        "metadata": {"reason": "no number"},
-    }
+OUTCOME = {"value": "incorrect", "answer": "four", "explanation": "no number", "metadata": {"reason": "no number"}}
+MANY: dict[str, Any] = {"tokens": 0, "step": 20, "advantage": -1.5, "reward": "NaN"}
 
 
-def test_an_errored_sample_is_an_error_without_a_score(tmp_path: Path) -> None:
-    sample = sample_of(tmp_path, outcome="verifier_error", score=None, error="the pool died", detail={}, truncated=True)
-    assert sample["error"]["message"] == "the pool died"
-    assert values(sample) == {"outcome": "verifier_error", "length": 3}
-    assert "limit" not in sample
-
-
-def test_a_sample_whose_budget_ran_out_hit_a_limit(tmp_path: Path) -> None:
-    sample = sample_of(tmp_path, truncated=True)
-    assert sample["limit"] == {"type": "token", "limit": 3}
-    assert sample["output"]["choices"][0]["stop_reason"] == "max_tokens"
+@pytest.mark.parametrize(
+    ("columns", "path", "expected"),
+    [
+        ({}, "scores.outcome", OUTCOME),
+        (ERRORED | {"truncated": True}, "error.message", "the pool died"),
+        (ERRORED | {"truncated": True}, "limit", None),
+        ({"truncated": True}, "limit", {"type": "token", "limit": 3}),
+        ({"truncated": True}, "output.choices.0.stop_reason", "max_tokens"),
+        # Whole numbers that JavaScript would round are text.
+        ({}, "metadata.seed", str(2**64 - 1)),
+        ({"detail": {"l": [2**53, 2**53 + 1, True]}}, "scores.outcome.metadata.l", [2**53, str(2**53 + 1), True]),
+        ({"reference": "4"}, "target", "4"),
+        ({"reference": None}, "target", ""),
+        ({"reference": {"tests": [1]}}, "target", '{"tests": [1]}'),
+    ],
+)
+def test_the_fields_of_a_row_are_those_of_a_sample(
+    tmp_path: Path, columns: dict[str, Any], path: str, expected: object
+) -> None:
+    value: Any = sample_of(tmp_path, **columns)
+    for name in path.split("."):
+        value = value[int(name)] if isinstance(value, list) else value.get(name)
+    assert value == expected
 
 
 def test_numbers_of_a_row_are_columns_where_they_are_numbers(tmp_path: Path) -> None:
-    sample = sample_of(tmp_path, tokens=0, step=20, advantage=-1.5, reward="NaN")
-    assert values(sample) == {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
+    assert values(sample_of(tmp_path / "a", **ERRORED)) == {"outcome": "verifier_error", "length": 3}
+    numbers = {"outcome": "incorrect", "score": 0.0, "step": 20, "advantage": -1.5}
+    assert values(sample_of(tmp_path / "b", **MANY)) == numbers
 
 
 def test_the_colors_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", [row(0, advantage=-1.5), row(1, advantage=0.5), row(2, advantage="NaN"), row(3)])
     scales = logged(run)["header.json"]["eval"]["viewer"]["task_samples_view"]["score_color_scales"]
     assert scales["advantage"] == {"palette": "diverging", "min": -1.5, "max": 1.5}
-
-
-def test_whole_numbers_that_javascript_would_round_are_text(tmp_path: Path) -> None:
-    sample = sample_of(tmp_path, detail={"list": [2**53, 2**53 + 1, True]})
-    assert sample["metadata"]["seed"] == str(2**64 - 1)
-    assert sample["scores"]["outcome"]["metadata"]["list"] == [2**53, str(2**53 + 1), True]
 
 
 @pytest.mark.parametrize(
@@ -185,11 +178,6 @@ def test_prompts_are_text_or_messages(tmp_path: Path, prompt: Any, input_: Any, 
     assert [message["role"] for message in before] == roles
     if prompt and "judge" in str(prompt):
         assert before[0]["metadata"] == {"role": "judge"}
-
-
-@pytest.mark.parametrize(("reference", "target"), [("4", "4"), (None, ""), ({"tests": [1]}, '{"tests": [1]}')])
-def test_a_reference_is_text(tmp_path: Path, reference: Any, target: str) -> None:
-    assert sample_of(tmp_path, reference=reference)["target"] == target
 
 
 def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:
@@ -218,19 +206,13 @@ def test_summaries_cut_long_texts(tmp_path: Path) -> None:
 
 
 def test_completions_of_training_are_samples_with_their_steps(tmp_path: Path) -> None:
-    (tmp_path / "config.json").write_text(
-        json.dumps({"env": "Sort", "model": "tiny", "versions": {"a": "1", "b": None}})
-    )
+    (tmp_path / "config.json").write_text('{"env": "Sort", "model": "tiny", "versions": {"a": "1", "b": null}}')
     rows = [row(-1, 5, step=step, problem_id=name, advantage=0.5) for step in (1, 2) for name in ("p", "q")]
     (tmp_path / "rollouts.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in rows))
     run = read_run(tmp_path)
     log = logged(run)
-    assert [(sample["id"], sample["epoch"], values(sample)["step"]) for sample in log["summaries.json"]] == [
-        ("p", 1, 1),
-        ("q", 1, 1),
-        ("p", 2, 2),
-        ("q", 2, 2),
-    ]
+    samples = [(sample["id"], sample["epoch"], values(sample)["step"]) for sample in log["summaries.json"]]
+    assert samples == [("p", 1, 1), ("q", 1, 1), ("p", 2, 2), ("q", 2, 2)]
     header = log["header.json"]
     assert (header["status"], header["eval"]["task"], header["eval"]["model"]) == ("success", "Sort", tmp_path.name)
     assert header["eval"]["packages"] == {"a": "1"}
@@ -287,21 +269,16 @@ def test_what_is_no_log_of_the_run_is_not_taken_for_one(
     run: RecordedRun, tmp_path: Path, content: bytes | None
 ) -> None:
     path = tmp_path / "x.eval"
-    if content is None or not content.startswith((b"{", b"[")):
-        buffer = io.BytesIO()
-        zipfile.ZipFile(buffer, "w").close()
-        path.write_bytes(buffer.getvalue() if content is None else content)
-    else:
-        with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w") as archive:
+        if content is not None:
             archive.writestr("header.json", content)
+    if content in (b"", b"no zip"):
+        path.write_bytes(content)
     assert not is_log_of(path, run)
     assert not is_log_of(tmp_path / "missing.eval", run)
-
-
-def test_the_log_of_a_run_that_goes_on_is_written_anew(run: RecordedRun) -> None:
     going_on = run_of(Path("going-on"), [row(0)], finished=False)
-    write_inspect_log(going_on, Path("log.eval"))
-    assert not is_log_of(Path("log.eval"), going_on)
+    write_inspect_log(going_on, path)
+    assert not is_log_of(path, going_on)  # it is written anew
 
 
 @pytest.mark.parametrize("home", ["bin", "path"])
