@@ -109,21 +109,14 @@ def packed(weight: Any, quantization: Any) -> Any:
 
 def add_tokenizer(writer: Any, size: int) -> None:
     """A token for each byte, one merged pair, the marks of a chat, and padding up to the model's size."""
-    pieces = [
-        "<|endoftext|>",
-        *MARKS,
-        *sorted(tiny_models.tokenizers.pre_tokenizers.ByteLevel.alphabet()),
-        "th",
-    ]
-    special = {"<|endoftext|>", *MARKS}
-    kinds = [gguf.TokenType.CONTROL if piece in special else gguf.TokenType.NORMAL for piece in pieces]
-    padding = size - len(pieces)
-    pieces += [f"ĠĠpadding{number}" for number in range(padding)]
-    kinds += [gguf.TokenType.NORMAL] * padding
+    special = ["<|endoftext|>", *MARKS]
+    pieces = [*special, *sorted(tiny_models.tokenizers.pre_tokenizers.ByteLevel.alphabet()), "th"]
+    pieces += [f"ĠĠpadding{number}" for number in range(size - len(pieces))]
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre("default")
     writer.add_token_list(pieces)
-    writer.add_token_types(kinds)
+    control, normal = gguf.TokenType.CONTROL, gguf.TokenType.NORMAL
+    writer.add_token_types([control] * len(special) + [normal] * (size - len(special)))
     writer.add_token_merges(["t h"])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
@@ -163,11 +156,9 @@ def test_the_model_and_the_tokenizer_of_a_file_are_those_that_were_written(file:
     policy, tokenizer = load_policy(file, dtype="float32")
     assert same_weights(policy.model, llama())
     assert isinstance(tokenizer, HuggingFaceTokenizer)
-    assert tokenizer.vocab_size == 320
+    assert (tokenizer.vocab_size, tokenizer.turn_end, len(tokenizer.encode("the"))) == (320, 2, 2)
     assert tokenizer.encode("the<|im_end|>").tolist()[-1] == 2
-    assert len(tokenizer.encode("the")) == 2
     assert tokenizer.chat_template is not None
-    assert tokenizer.turn_end == 2
 
 
 @pytest.mark.parametrize("of_folder", [False, True])
@@ -187,8 +178,7 @@ def test_a_quantised_model_becomes_an_ordinary_one_in_bfloat16(quantized: Path) 
     for name, weight in llama().state_dict().items():
         assert torch.allclose(exact.state_dict()[name], weight, atol=float(weight.abs().max()) / 200), name
         assert torch.equal(model.state_dict()[name], exact.state_dict()[name].bfloat16())
-    for one in (model, exact):
-        source = source_of(one)
+    for source in map(source_of, (model, exact)):
         assert source is not None
         assert (source.name, source.dtype) == (None, torch.bfloat16)
 
@@ -211,8 +201,7 @@ def test_what_training_saves_needs_no_gguf(quantized: Path, tmp_path: Path, lora
     run(*line, 1)
     saved = Path(model_folder(tmp_path / "run"))
     config = json.loads((saved / "config.json").read_text())
-    assert "quantization_config" not in config
-    assert config["dtype"] == "bfloat16"
+    assert ("quantization_config" in config, config["dtype"]) == (False, "bfloat16")
     assert not (saved / "adapter_config.json").exists()
     child = (
         "import sys; sys.modules['gguf'] = None\n"
@@ -251,27 +240,23 @@ def test_a_file_is_exported_as_an_ordinary_model(quantized: Path, tmp_path: Path
     assert all(torch.equal(plain[name], weight) for name, weight in expected.items())
 
 
-def test_a_reward_model_starts_from_a_file(file: Path) -> None:
+def test_a_reward_model_starts_from_a_file_and_is_refused_in_one(file: Path, rlvr: Command) -> None:
     made = new_reward_model(file, device="cpu")
     assert torch.equal(made.model.model.embed_tokens.weight, llama().model.embed_tokens.weight)
+    _, _, errors = rlvr("eval", *SUMS, "--model", file, "--reward-model", file)
+    assert "a reward model is a sequence classifier" in errors
 
 
-def test_a_file_whose_name_says_otherwise_or_that_is_cut_off_is_refused(file: Path, tmp_path: Path) -> None:
-    content = file.read_bytes()
+def test_a_file_whose_name_says_otherwise_or_that_is_damaged_is_refused(file: Path, tmp_path: Path) -> None:
+    content, path = file.read_bytes(), tmp_path / "damaged.gguf"
     for damaged in (b"", b"GGUF", b"text", content[:100], content[:2000], struct.pack("<4sIQQ", b"GGUF", 9, 1, 1)):
-        path = tmp_path / "damaged.gguf"
         path.write_bytes(damaged)
         with pytest.raises(InvalidArgumentError, match=r"damaged\.gguf is not a complete GGUF file"):
             check_model(path)
-    (tmp_path / "damaged.gguf").write_bytes(content[:-5000])
+    path.write_bytes(content[:-5000])
     with pytest.raises(InvalidArgumentError, match="expected a whole GGUF file"):
-        load_model(tmp_path / "damaged.gguf")
-
-
-def test_lengths_that_a_damaged_file_makes_up_are_refused(file: Path, tmp_path: Path) -> None:
-    """Whatever eight bytes of the header say, the file is read or refused."""
-    content, path = file.read_bytes(), tmp_path / "damaged.gguf"
-    for position in range(8, 400, 4):
+        load_model(path)
+    for position in range(8, 400, 4):  # whatever eight bytes of the header say, the file is read or refused
         path.write_bytes(content[:position] + b"\xff" * 8 + content[position + 8 :])
         with contextlib.suppress(InvalidArgumentError):
             gguf_header(path)
@@ -321,8 +306,3 @@ def test_without_the_package_the_extra_is_named(file: Path, monkeypatch: pytest.
     for load in (load_policy, get_tokenizer):
         with pytest.raises(MissingDependencyError, match=r"rlvr-envs\[gguf\]"):
             load(file)
-
-
-def test_a_reward_model_in_a_file_is_refused(file: Path, rlvr: Command) -> None:
-    _, _, errors = rlvr("eval", *SUMS, "--model", file, "--reward-model", file)
-    assert "a reward model is a sequence classifier" in errors
