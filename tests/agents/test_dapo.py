@@ -63,7 +63,7 @@ FLAT = ("flat",) * 4
         ([FLAT, FLAT, ("spread",) * 4], 4, "2/0/spread 2/1/spread 2/2/spread 2/3/spread", 2),
     ],
 )
-def test_a_step_learns_from_groups_with_spread(
+def test_steps_learn_from_groups_with_spread(
     script: list[tuple[str, ...]], max_rounds: int, expected: str, rounds: int
 ) -> None:
     agent: Any = make_agent("dapo", max_rounds=max_rounds)

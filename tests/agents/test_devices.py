@@ -340,7 +340,7 @@ def test_memory_name_and_precision_of_each_device(name: str, precision: str) -> 
         ({"avx512_bf16": False, "avx512_f": True}, 10**8, "float32"),
     ],
 )
-def test_precision_on_a_cpu_follows_its_instructions_and_the_size_of_the_model(
+def test_precision_on_a_cpu_follows_instructions_and_size(
     capabilities: dict[str, bool], weights: int, precision: str
 ) -> None:
     model = tiny_policy().model

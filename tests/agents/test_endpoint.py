@@ -117,9 +117,7 @@ FAULTS: dict[str, tuple[Callable[[Body, int], Reply], str]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_request_that_fails_for_good_is_no_score_and_is_asked_again(
-    fault: str, server: Server, tmp_path: Path
-) -> None:
+def test_a_request_that_fails_for_good_is_no_score_and_asked_again(fault: str, server: Server, tmp_path: Path) -> None:
     script, cause = FAULTS[fault]
     first = addition().streams.dataset[0].prompt
 
@@ -250,7 +248,7 @@ def run(rlvr: Command, server: Server, folder: Path, *more: str) -> tuple[int, s
     return rlvr("eval", "--env", "Addition", "--model", "adder", *sizes, *engine, *more)
 
 
-def test_the_command_asks_a_server_and_keeps_its_key(
+def test_the_command_keeps_the_key(
     server: Server, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("MY_KEY", "sk-12345")

@@ -354,9 +354,7 @@ def command(model: str, folder: Path | None, *more: str) -> list[str]:
     return ["eval", "--env", "Addition", "--model", model, *sizes, "--env-args", "max_new_tokens=6"]
 
 
-def test_several_environments_are_evaluated_each_into_its_folder_and_resumed(
-    model: str, tmp_path: Path, rlvr: Command
-) -> None:
+def test_several_environments_have_a_folder_each_and_are_resumed(model: str, tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "both"
     both = ["Addition,Reverse" if word == "Addition" else word for word in command(model, folder, "--pass-at", "1,3")]
     code, output, _ = rlvr(*both)
@@ -387,7 +385,7 @@ def test_what_is_wrong_with_the_last_environment_is_said_before_the_first_is_eva
     assert (code in (1, 2), message in error, out.exists()) == (True, True, False), error
 
 
-def test_every_run_has_a_folder_of_its_own(
+def test_every_run_has_its_own_folder(
     model: str, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -402,9 +400,7 @@ def test_every_run_has_a_folder_of_its_own(
     assert not (tmp_path / "new").exists()  # nothing began
 
 
-def test_the_environments_arguments_of_the_run_are_named_where_an_evaluation_lacks_them(
-    tmp_path: Path, rlvr: Command
-) -> None:
+def test_environment_arguments_that_an_evaluation_lacks_of_its_run_are_named(tmp_path: Path, rlvr: Command) -> None:
     folder = tmp_path / "run" / "checkpoints" / "step-000001" / "model"
     save_model(folder, tiny_model(VOCAB, max_tokens=8, **SIZE), ByteTokenizer())
     config = {"env": "Addition", "env_args": ["digits=1", "max_new_tokens=3"]}
@@ -434,7 +430,7 @@ class Stalls:
 """
 
 
-def test_a_command_that_is_killed_goes_on_to_the_same_rows(
+def test_a_killed_command_goes_on_to_the_rows(
     model: str, tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The verifier stalls after more verdicts than end at once in 5 rows, so that some of the 36 are written."""

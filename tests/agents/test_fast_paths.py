@@ -198,9 +198,7 @@ def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
         ("windows", "MistralForCausalLM %s: some of its layers have no full attention"),
     ],
 )
-def test_what_rules_sharing_out_is_said_once_for_the_reference_too(
-    name: str, reason: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_what_rules_sharing_out_is_said_once(name: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
     made = model(name, VOCAB)
     if name == "qwen2":
         made.set_attn_implementation("eager")
@@ -285,9 +283,7 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
 
 @FLOAT64
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
-def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
-    temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_choosing_by_a_few_rows_gives_the_same_tokens(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = PolicyConfig(temperature=temperature, top_p=0.9)
     whole = rollout(world(), CausalLMPolicy(model("qwen2"), settings), EPISODES)
     monkeypatch.setattr(acting, "LOGITS_AT_ONCE", 3 * BYTES)
@@ -338,9 +334,7 @@ def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, ver
 
 @FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "windows"])
-def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_plain_loop_over_more_rows_reads_others_anew_and_says_so(name: str, caplog: pytest.LogCaptureFixture) -> None:
     results = []
     for most in (None, 3 * 49):
         policy = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=most))

@@ -183,9 +183,7 @@ def test_a_quantised_model_becomes_an_ordinary_one_in_bfloat16(quantized: Path) 
         assert (source.name, source.dtype) == (None, torch.bfloat16)
 
 
-def test_an_evaluation_and_a_data_set_take_a_file(
-    file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_evaluations_and_data_sets_take_a_file(file: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run("eval", *SUMS, "--model", file, "--problems", 2, "--out", tmp_path / "sums")
     run("eval", *SUMS, f"tokenizer={file}", "--model", file.parent, "--problems", 1, "--out", tmp_path / "again")
     assert "Converting" not in capfd.readouterr().err
@@ -290,9 +288,7 @@ def test_a_file_without_a_tokenizer_needs_one(tmp_path: Path) -> None:
         ({"left_out": "layers.1.mlp"}, "do not match its header: 3 are missing"),
     ],
 )
-def test_what_transformers_can_not_read_is_refused_in_one_line(
-    tmp_path: Path, options: dict[str, Any], cause: str
-) -> None:
+def test_what_transformers_can_not_read_is_refused(tmp_path: Path, options: dict[str, Any], cause: str) -> None:
     path = tmp_path / "other.gguf"
     write_gguf(path, llama(), **options)
     with pytest.raises(InvalidArgumentError, match=cause) as refused:

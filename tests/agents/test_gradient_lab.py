@@ -174,9 +174,7 @@ def test_too_many_sequences_and_missing_actions_are_named() -> None:
         GradientLab(LAB.policy, small_env(), horizon=3, actions=(0, 1))
 
 
-def test_the_command_prints_a_table_and_takes_an_agent_of_the_users(
-    rlvr: Command, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_command_takes_an_agent_of_the_users(rlvr: Command, tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "own_agent.py").write_text(
         "from agents import Agent\n"
         "class Doubled(Agent):\n"

@@ -77,9 +77,7 @@ def test_groups_sample_what_rows_sample_and_become_rows_when_others_begin(
 
 @FLOAT64
 @pytest.mark.parametrize("columns", [10, 30])
-def test_groups_become_rows_when_that_is_less_work(
-    columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_become_rows_to_save_work(columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
     monkeypatch.setattr(shared_prompt_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
     expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))

@@ -50,9 +50,7 @@ def test_a_copy_shares_all_but_matrices() -> None:
 
 
 @pytest.mark.parametrize("make", [llama, qwen3])
-def test_keys_in_half_precision_give_the_same_bits_where_prompts_are_shared(
-    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_in_half_precision_give_the_same_bits(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
     module = make().eval()
 
     def grouped() -> list[Tensor]:

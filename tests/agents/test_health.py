@@ -217,9 +217,7 @@ def walker(rate: float) -> tuple[Reinforce, Any]:
     return Reinforce(CausalLMPolicy(model), config), env
 
 
-def test_a_run_at_an_absurd_learning_rate_says_so_and_writes_it_down(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_at_an_absurd_rate_says_so_and_writes_it_down(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     agent, env = walker(3.0)
     with Run(tmp_path / "run", {}, loggers=()) as run, caplog.at_level(logging.WARNING, logger="agents"):
         agent.learn(env, steps=30, run=run)
@@ -230,9 +228,7 @@ def test_a_run_at_an_absurd_learning_rate_says_so_and_writes_it_down(
     assert said == [str(warning) for warning in warnings_of(rows)]  # a pure function of what is in the file
 
 
-def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_resumed_run_remembers_what_it_was_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The first steps, which are compared with, were done before the resume."""
     whole, env = walker(3.0)
     with caplog.at_level(logging.WARNING, logger="agents"):

@@ -141,7 +141,7 @@ MANY: dict[str, Any] = {"tokens": 0, "step": 20, "advantage": -1.5, "reward": "N
         ({"reference": {"tests": [1]}}, "target", '{"tests": [1]}'),
     ],
 )
-def test_the_fields_of_a_row_are_those_of_a_sample(
+def test_fields_of_a_row_are_in_the_sample(
     tmp_path: Path, columns: dict[str, Any], path: str, expected: object
 ) -> None:
     value: Any = sample_of(tmp_path, **columns)
@@ -265,9 +265,7 @@ def test_the_log_of_this_run_is_kept_and_another_file_is_not_replaced_unasked(ru
 
 
 @pytest.mark.parametrize("content", [b"", b"no zip", None, b"{}", b"[]"])
-def test_what_is_no_log_of_the_run_is_not_taken_for_one(
-    run: RecordedRun, tmp_path: Path, content: bytes | None
-) -> None:
+def test_what_is_no_log_of_the_run_is_not_taken_for_it(run: RecordedRun, tmp_path: Path, content: bytes | None) -> None:
     path = tmp_path / "x.eval"
     with zipfile.ZipFile(path, "w") as archive:
         if content is not None:

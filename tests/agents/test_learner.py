@@ -358,7 +358,7 @@ def untouched(learner: Learner) -> Callable[[], None]:
 
 @pytest.mark.parametrize("error", [torch.OutOfMemoryError, KeyboardInterrupt])
 @pytest.mark.parametrize("stage", ["second-pass", "loss", "clipping"])
-def test_an_error_in_the_middle_of_a_step_leaves_everything_as_it_was(
+def test_an_error_within_a_step_changes_nothing(
     stage: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = LearnerConfig(learning_rate=0.01, micro_batch_size=3)

@@ -48,9 +48,7 @@ QUICK = [environment for environment in benchmark.TASKS if environment != "addit
 
 @pytest.mark.parametrize("environment", QUICK)
 @pytest.mark.parametrize("name", AGENTS)
-def test_no_agent_at_its_defaults_ends_below_its_start(
-    name: str, environment: str, starts: Callable[[str], Path]
-) -> None:
+def test_no_agent_ends_below_its_start(name: str, environment: str, starts: Callable[[str], Path]) -> None:
     """Defaults that destroy a policy take 0.2 and more of the reward; benchmarks/README.md has longer runs of several seeds.
 
     Judged is the one-sided 95 % bound of the reward gained, from the differences of each problem before and after.

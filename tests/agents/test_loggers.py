@@ -200,9 +200,7 @@ def test_a_logger_that_can_not_be_started_is_an_error_and_the_others_are_closed(
     Run(tmp_path, {}, loggers=[]).close()
 
 
-def test_a_command_logs_to_services_and_may_resume_with_others(
-    rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_logs_and_resumes_with_others(rlvr: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stand_in = Service("wandb", monkeypatch)
     folder = tmp_path / "run"
 

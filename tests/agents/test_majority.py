@@ -118,9 +118,7 @@ def test_a_verifier_that_compares_no_answers_is_refused_before_any_sample() -> N
         ("math", ("))) (", "))) ("), ("))) (", "1")),
     ],
 )
-def test_answers_are_the_same_as_they_are_to_the_verifier(
-    name: str, same: tuple[str, str], different: tuple[str, str]
-) -> None:
+def test_answers_are_the_same_as_to_a_verifier(name: str, same: tuple[str, str], different: tuple[str, str]) -> None:
     verifier, problem = answer_verifier(verifiers.make(name)), Problem("p", "What is it?", "unrelated")
     for pair, expected in ((same, True), (different, False)):
         for first, second in (pair, pair[::-1]):
