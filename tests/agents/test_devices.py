@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -136,19 +137,6 @@ def played_trajectories() -> list[Any]:
     return some_batch(tiny_policy())
 
 
-@pytest.mark.parametrize("settings", [{}, {"fast": False}, {"checkpointing": "on"}, {"temperature": 0.7}])
-def test_scoring_gives_the_same_log_probabilities_and_gradients(settings: dict[str, Any]) -> None:
-    def work(device: str) -> list[Any]:
-        policy = moved_policy(device, tiny_policy(), **settings)
-        batch = make_batch(played_trajectories())
-        outputs = policy.read(batch.to(policy.device), with_states=True)
-        (outputs.logprobs.sum() + outputs.entropy.sum()).backward()
-        gradients = [parameter.grad for parameter in policy.parameters()]
-        return [token_logprobs(policy, batch, 4), outputs.states, *gradients]
-
-    assert_same(*on_both(work))
-
-
 # Learning
 
 
@@ -159,15 +147,15 @@ def placed(agent: Any, device: str) -> Any:
     return agent
 
 
-def learned(case: str, device: str, *, lora: bool = False) -> list[Any]:
-    """The metrics of an agent's two updates, and its weights after them."""
+def learned(case: str, device: str, *, lora: bool = False, **settings: Any) -> list[Any]:
+    """The metrics of an agent's two updates, the log-probabilities of its tokens, and its weights after them."""
     model = tiny_policy().model.to(device)
-    policy = CausalLMPolicy(add_lora(model, rank=2, seed=3) if lora else model)
+    policy = CausalLMPolicy(add_lora(model, rank=2, seed=3) if lora else model, PolicyConfig(**settings))
     agent = placed(make_agent(case, policy, learner={"micro_batch_size": 12}), device)
     for group in agent.learner.optimizer.param_groups:
         group["fused"] = False  # a kernel that only the CPU has, which rounds otherwise
     metrics = [timeless(agent.update(played_trajectories())) for _ in range(2)]
-    return [metrics, all_weights(agent)]
+    return [metrics, token_logprobs(policy, make_batch(played_trajectories()), 4), all_weights(agent)]
 
 
 USUAL = ("reinforce/value", "grpo/kl", "dapo/overlong", "ppo/separate", "a2c/n-step", "dpo")
@@ -175,17 +163,18 @@ USUAL = ("reinforce/value", "grpo/kl", "dapo/overlong", "ppo/separate", "a2c/n-s
 
 
 @pytest.mark.parametrize(
-    ("case", "name", "lora"),
+    ("case", "name", "settings"),
     [
-        *((case, "cuda", False) for case in USUAL),
-        *((case, "mps", False) for case in ("grpo/kl", "ppo/separate", "dpo")),
-        ("grpo/kl", "cuda", True),
+        *((case, "cuda", {}) for case in USUAL),
+        *((case, "mps", {}) for case in ("grpo/kl", "ppo/separate", "dpo")),
+        *(("grpo/kl", "cuda", one) for one in ({"fast": False}, {"checkpointing": "on"}, {"temperature": 0.7})),
+        ("grpo/kl", "cuda", {"lora": True}),
     ],
 )
-def test_every_agent_learns_the_same(case: str, name: str, lora: bool) -> None:
-    if lora:
+def test_every_agent_learns_the_same(case: str, name: str, settings: dict[str, Any]) -> None:
+    if "lora" in settings:
         pytest.importorskip("peft")
-    assert_same(*on_both(lambda device: learned(case, device, lora=lora), name))
+    assert_same(*on_both(lambda device: learned(case, device, **settings), name))
 
 
 @pytest.mark.parametrize("case", ["grpo/kl", "vineppo"])
@@ -223,54 +212,52 @@ def test_weights_reach_an_engine_and_steps_of_its_samples_are_the_same(adapter: 
     assert_same(weights, others, atol=1e-6)
 
 
-@pytest.mark.parametrize("name", DEVICES)
-def test_supervised_learning_is_the_same(name: str) -> None:
-    def work(device: str) -> list[Any]:
-        env, losses = sort_env("grpo"), []
-        policy = moved_policy(device, playing_policy(env))
-        config = SupervisedConfig(steps=2, batch_size=4, learner=LearnerConfig(learning_rate=1e-3))
-        train_supervised(policy, env.streams, config, on_step=lambda step, loss: losses.append(loss))
-        return losses
+def supervised(device: str) -> list[float]:
+    env, losses = sort_env("grpo"), list[float]()
+    config = SupervisedConfig(steps=2, batch_size=4, learner=LearnerConfig(learning_rate=1e-3))
+    policy = moved_policy(device, playing_policy(env))
+    train_supervised(policy, env.streams, config, on_step=lambda step, loss: losses.append(loss))
+    return losses
 
+
+def multilayer_perceptron(device: str) -> Any:
+    autoreset = {"autoreset_mode": "Disabled"}
+    env = gymnasium.make_vec("CartPole-v1", 2, vectorization_mode="sync", vector_kwargs=autoreset)
+    policy = MLPPolicy.for_env(env, hidden=(8,))
+    policy.model.to(device)
+    agent = placed(A2C(policy, A2CConfig.for_control(problems_per_step=2).for_model(policy.model)), device)
+    agent.learn(env, steps=1)
+    return all_weights(agent)
+
+
+def reward_model(device: str) -> list[Any]:
+    made, losses = new_reward_model("tiny", device=device), list[float]()
+    assert made.model.device.type == device
+    before = [verdict.score for verdict in made.verifier().verify_batch(["1", "4"], [Problem("p", "1=", None)] * 2)]
+    pairs = [PreferencePair(f"{n}=", chosen, str(n + 1)) for n, chosen in ((1, "1"), (2, "2"), (3, "33"))]
+    config = RewardModelConfig(epochs=1, batch_size=3, learner=LearnerConfig(learning_rate=1e-3))
+    train_reward_model(made, pairs, config, on_step=lambda step, loss: losses.append(loss))
+    return [before, losses]
+
+
+def evaluated(device: str, search: Any = None) -> Any:
+    env = sort_env("grpo")
+    return evaluate(env, moved_policy(device, playing_policy(env)), problems=3, search=search).score
+
+
+@pytest.mark.parametrize(
+    ("work", "name"),
+    [
+        *((work, name) for work in (supervised, multilayer_perceptron, reward_model) for name in DEVICES),
+        (evaluated, "cuda"),
+        (functools.partial(evaluated, search=Beam(width=2)), "cuda"),
+    ],
+)
+def test_other_learning_and_evaluations_are_the_same(work: Callable[[str], Any], name: str) -> None:
     assert_same(*on_both(work, name), atol=1e-6)
 
 
-@pytest.mark.parametrize("name", DEVICES)
-def test_a_multilayer_perceptron_learns_the_same(name: str) -> None:
-    import gymnasium
-
-    def work(device: str) -> list[Any]:
-        env = gymnasium.make_vec(
-            "CartPole-v1", 2, vectorization_mode="sync", vector_kwargs={"autoreset_mode": "Disabled"}
-        )
-        policy = MLPPolicy.for_env(env, hidden=(8,))
-        policy.model.to(device)
-        agent = placed(A2C(policy, A2CConfig.for_control(problems_per_step=2).for_model(policy.model)), device)
-        agent.learn(env, steps=1)
-        return [all_weights(agent)]
-
-    assert_same(*on_both(work, name), atol=1e-6)
-
-
-PAIRS = [PreferencePair("1=", "1", "2"), PreferencePair("2=", "2", "3"), PreferencePair("3=", "33", "4")]
-
-
-@pytest.mark.parametrize("name", DEVICES)
-def test_a_reward_model_learns_and_scores_the_same(name: str) -> None:
-    def work(device: str) -> list[Any]:
-        made = new_reward_model("tiny", device=device)
-        assert made.model.device.type == device
-        problems = [Problem("p", "1=", None)] * 3
-        before = [verdict.score for verdict in made.verifier().verify_batch(["1", "23", "4"], problems)]
-        config = RewardModelConfig(epochs=1, batch_size=3, learner=LearnerConfig(learning_rate=1e-3))
-        losses: list[float] = []
-        train_reward_model(made, PAIRS, config, on_step=lambda step, loss: losses.append(loss))
-        return [before, losses]
-
-    assert_same(*on_both(work, name))
-
-
-# Evaluating and saving
+# Saving
 
 
 @pytest.mark.parametrize("search", [None, Beam(width=2)])
@@ -361,10 +348,8 @@ def test_auto_is_the_first_that_is_available() -> None:
         assert choose_device() == torch.device("mps")
         with simulated_device("cuda"):
             assert available_devices() == ("cuda", "mps", "cpu")
-            assert choose_device("auto") == torch.device("cuda")
-            assert choose_device("mps") == torch.device("mps")
-            assert choose_device("cuda:0") == torch.device("cuda", 0)
-            assert choose_device("cpu") == torch.device("cpu")
+            for name, place in {"auto": "cuda", "mps": "mps", "cuda:0": "cuda:0", "cpu": "cpu"}.items():
+                assert choose_device(name) == torch.device(place)
 
 
 def test_the_variable_names_the_device_of_those_that_name_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -374,9 +359,8 @@ def test_the_variable_names_the_device_of_those_that_name_none(monkeypatch: pyte
             assert devices.perceptron_device() == torch.device("cpu")
         assert devices.perceptron_device() == torch.device("cpu")
         monkeypatch.setenv(VARIABLE, "cuda:0")
-        assert choose_device("auto") == devices.perceptron_device() == torch.device("cuda", 0)
         with using_device("auto"):
-            assert choose_device() == torch.device("cuda", 0)
+            assert choose_device() == choose_device("auto") == devices.perceptron_device() == torch.device("cuda", 0)
 
 
 @pytest.mark.parametrize(
@@ -427,23 +411,21 @@ def test_each_of_several_processes_has_a_device_of_its_own(name: str, place: str
             devices.policy_device(place)
 
 
-def test_backends_of_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "library"), [("cuda", "nccl"), ("xpu", "xccl")])
+def test_backends_of_several_processes(name: str, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LOCAL_RANK", "1")
     monkeypatch.setenv("LOCAL_WORLD_SIZE", "2")
     assert processes._backends(1, None) == processes._backends(1, "cuda") == "gloo"
-    for name, library in (("cuda", "nccl"), ("xpu", "xccl")):
-        with simulated_device(name):
-            module = torch.get_device_module(name)
-            with mock.patch.object(module, "set_device") as used:
-                assert processes._backends(1, "auto") == f"cpu:gloo,{name}:gloo", "two ranks share one"
-                with mock.patch.object(module, "device_count", return_value=2):
-                    assert (
-                        processes._backends(1, "auto") == processes._backends(1, name) == f"cpu:gloo,{name}:{library}"
-                    )
-                assert used.call_args_list[-1] == mock.call(1)
-                used.reset_mock()
-                assert processes._backends(1, "cpu") == processes._backends(1, "gpu") == "gloo"
-                used.assert_not_called()
+    module = torch.get_device_module(name)
+    with simulated_device(name), mock.patch.object(module, "set_device") as used:
+        assert processes._backends(1, "auto") == f"cpu:gloo,{name}:gloo", "two ranks share one"
+        with mock.patch.object(module, "device_count", return_value=2):
+            for device in ("auto", name):
+                assert processes._backends(1, device) == f"cpu:gloo,{name}:{library}"
+        assert used.call_args_list[-1] == mock.call(1)
+        used.reset_mock()
+        assert processes._backends(1, "cpu") == processes._backends(1, "gpu") == "gloo"
+        used.assert_not_called()
 
 
 # Commands

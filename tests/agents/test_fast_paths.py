@@ -6,11 +6,11 @@ import dataclasses
 import logging
 from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     CohereConfig,
@@ -146,30 +146,9 @@ def test_one_flag_turns_all_off_and_changes_nothing(name: str, algorithm: str, m
     assert_equal_stored(other, gradient)
 
 
-@FLOAT64
-def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vocabulary that is large enough for blocks."""
-    observation = {"tokens": np.arange(24, dtype=np.int32).reshape(4, 6), "length": np.array([6, 4, 5, 3])}
-    used = []
-
-    def spy(*args: Any, **kwargs: Any) -> Tensor:
-        used.append(kwargs["blocks"])
-        return sample(*args, **kwargs)
-
-    monkeypatch.setattr(acting, "sample", spy)
-    quick, slow = (
-        CausalLMPolicy(model("qwen2", 3000), PolicyConfig(fast=fast)).act(observation) for fast in (True, False)
-    )
-    assert used == [True, False]
-    assert quick.tokens.tolist() == slow.tokens.tolist()
-    assert_equal_stored(quick.logprobs, slow.logprobs)
-
-
 def test_the_flag_goes_to_greedy_policies_and_references() -> None:
-    policy = CausalLMPolicy(
-        model("qwen2"),
-        PolicyConfig(fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1),
-    )
+    settings: dict[str, Any] = {"fast": False, "checkpointing": "on", "shared_prefix": False, "max_cached_tokens": 7}
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(**settings, seed=3, min_p=0.1))
     reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).models.reference
     assert reference is not None
     assert reference.policy.config == policy.config
@@ -287,19 +266,14 @@ def test_choosing_by_a_few_rows_gives_the_same_tokens(temperature: float, monkey
     settings = PolicyConfig(temperature=temperature, top_p=0.9)
     whole = rollout(world(), CausalLMPolicy(model("qwen2"), settings), EPISODES)
     monkeypatch.setattr(acting, "LOGITS_AT_ONCE", 3 * BYTES)
-    sizes = []
-
-    def spy(logits: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        sizes.append(len(logits))
-        return sample(logits, *args, **kwargs)
-
+    spy = mock.Mock(side_effect=sample)
     monkeypatch.setattr(acting, "sample", spy)
     limited = rollout(world(), CausalLMPolicy(model("qwen2"), settings), EPISODES)
     for one, other in zip(limited, whole, strict=True):
         np.testing.assert_array_equal(one.tokens, other.tokens)
         np.testing.assert_array_equal(one.logprobs, other.logprobs)
         np.testing.assert_equal(one.action_masks, other.action_masks)
-    assert max(sizes, default=3) == 3
+    assert max((len(call.args[0]) for call in spy.call_args_list), default=3) == 3
 
 
 def most_cached(policy: CausalLMPolicy) -> list[int]:
@@ -368,16 +342,11 @@ def test_a_gpus_free_memory_is_the_limit_there(monkeypatch: pytest.MonkeyPatch) 
     policy = CausalLMPolicy(model("qwen2"))
     assert policy.rows_at_once(10) is None  # on a CPU
     assert cache_bytes_per_token(policy.model.config, 4) == 256
-    asked = []
-
-    def room(_: Any, value_bytes: int) -> int:
-        asked.append(value_bytes)
-        return 35
-
+    room = mock.Mock(return_value=35)
     monkeypatch.setattr(acting, "cacheable_tokens", room)
     policy.release_cache()
     assert (policy.rows_at_once(10), policy.rows_at_once(100)) == (3, 1)
-    assert asked == [4]
+    room.assert_called_once_with(mock.ANY, 4)
 
 
 def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:
