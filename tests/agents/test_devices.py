@@ -38,8 +38,6 @@ from agents import (
     train_reward_model,
 )
 from agents.algorithms.a2c import A2C, A2CConfig
-from agents.commands.main import COMMANDS as ENTRIES, _load
-from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import processes
 from agents.experiments.supervised import SupervisedConfig, train_supervised
 from agents.learn.batch_passes import token_logprobs
@@ -260,15 +258,6 @@ def test_other_learning_and_evaluations_are_the_same(work: Callable[[str], Any],
 # Saving
 
 
-@pytest.mark.parametrize("search", [None, Beam(width=2)])
-def test_evaluations_are_the_same(search: Any) -> None:
-    def work(device: str) -> Any:
-        env = sort_env("grpo")
-        return evaluate(env, moved_policy(device, playing_policy(env)), problems=3, search=search).score
-
-    assert_same(*on_both(work))
-
-
 @pytest.mark.parametrize(
     ("case", "lora", "first", "second"),
     [("ppo/separate", False, "cuda", "cpu"), ("grpo/kl", True, "cpu", "cuda")],
@@ -429,18 +418,6 @@ def test_backends_of_several_processes(name: str, library: str, monkeypatch: pyt
 
 
 # Commands
-
-WITH_DEVICE = {
-    *("train", "sft", "train-rm", "rlhf", "eval", "play", "bench", "demo"),
-    *("verify", "grade", "rescore", "serve-verifier", "serve-env", "audit-verifier"),
-}
-"""The commands that load models, those of verifiers included."""
-
-
-def test_every_command_that_loads_models_has_the_option() -> None:
-    classes = {name: _load(entry.home, "rlvr") for name, entry in ENTRIES.items() if name not in ("train", "data")}
-    classes["train"] = AGENT_COMMANDS.load("grpo")
-    assert {name for name, cls in classes.items() if "device" in cls.__dataclass_fields__} == WITH_DEVICE
 
 
 def test_a_run_on_the_device_is_recorded_and_goes_on_on_the_cpu(tmp_path: Path, rlvr: Command) -> None:

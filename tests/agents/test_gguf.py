@@ -7,10 +7,10 @@ import importlib.util
 import json
 import shutil
 import struct
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -201,18 +201,14 @@ def test_what_training_saves_needs_no_gguf(quantized: Path, tmp_path: Path, lora
     config = json.loads((saved / "config.json").read_text())
     assert ("quantization_config" in config, config["dtype"]) == (False, "bfloat16")
     assert not (saved / "adapter_config.json").exists()
-    child = (
-        "import sys; sys.modules['gguf'] = None\n"
-        "from transformers import AutoModelForCausalLM, AutoTokenizer\n"
-        f"model = AutoModelForCausalLM.from_pretrained({str(saved)!r})\n"
-        f"tokenizer = AutoTokenizer.from_pretrained({str(saved)!r})\n"
-        "chat = [{'role': 'user', 'content': 'x'}]\n"
-        "print(model.dtype, model.generation_config.eos_token_id, tokenizer.apply_chat_template(chat, tokenize=False))\n"
-    )
-    done = subprocess.run([sys.executable, "-c", child], capture_output=True, text=True, check=True)
-    assert done.stdout == "torch.bfloat16 2 <|im_start|>user\nx<|im_end|>\n\n"
+    with mock.patch.dict(sys.modules, {"gguf": None}):
+        model = transformers.AutoModelForCausalLM.from_pretrained(saved)
+        own = transformers.AutoTokenizer.from_pretrained(saved)
+    assert (model.dtype, model.generation_config.eos_token_id) == (torch.bfloat16, 2)
+    shown = own.apply_chat_template([{"role": "user", "content": "x"}], tokenize=False)
+    assert shown == "<|im_start|>user\nx<|im_end|>\n"
     again, tokenizer = load_policy(tmp_path / "run")
-    assert same_weights(again.model, transformers.AutoModelForCausalLM.from_pretrained(saved))
+    assert same_weights(again.model, model)
     assert tokenizer.fingerprint == load_policy(quantized)[1].fingerprint
     run(*line, 2, "--resume")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import _thread
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Sequence
@@ -51,21 +52,6 @@ def sampling_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "sampling"]
 
 
-class RecordingPolicy(TorchPolicy):
-    """Keeps the version and the weights of each `act`; its copies write into the same list."""
-
-    acted: list[tuple[int, float]]
-
-    def with_model(self, model: Any) -> RecordingPolicy:
-        other = RecordingPolicy(model["body"], model["head"], temperature=self.temperature, seed=self.seed)
-        other.acted = self.acted
-        return other
-
-    def act(self, *arguments: Any, **keywords: Any) -> Action:
-        self.acted.append((self.version, checksum(self)))
-        return super().act(*arguments, **keywords)
-
-
 def checksum(policy: TorchPolicy) -> float:
     return sum(float(weight.detach().double().sum()) for weight in policy.parameters())
 
@@ -83,16 +69,19 @@ class Recorded(agent_classes("grpo")[0]):  # type: ignore[misc] # a class that i
 
 @pytest.mark.parametrize("lag", [0, 1, 3])
 def test_batch_n_is_sampled_with_the_weights_after_update_n_minus_lag(lag: int) -> None:
-    steps, epochs = 5, 2
+    steps, epochs, acted = 5, 2, set[tuple[int, float]]()
+    act = TorchPolicy.act
+
+    def recording(policy: TorchPolicy, *arguments: Any, **keywords: Any) -> Action:
+        acted.add((policy.version, checksum(policy)))
+        return act(policy, *arguments, **keywords)
+
     env = sort_env("grpo")
     torch.manual_seed(0)
-    body, head = torch.nn.Embedding(int(env.single_action_space.n), 4), torch.nn.Linear(4, env.single_action_space.n)
-    policy = RecordingPolicy(body, head)
-    policy.acted = []
-    config = GRPOConfig(
-        problems_per_step=2, group_size=3, epochs=epochs, lag=lag, learner=LearnerConfig(learning_rate=1e-2)
-    )
-    agent = Recorded(policy, config)
+    size = int(env.single_action_space.n)
+    policy = TorchPolicy(torch.nn.Embedding(size, 4), torch.nn.Linear(4, size))
+    learner = LearnerConfig(learning_rate=1e-2)
+    agent = Recorded(policy, GRPOConfig(problems_per_step=2, group_size=3, epochs=epochs, lag=lag, learner=learner))
     agent.versions = []
     weights, ages = [checksum(policy)], []
 
@@ -100,14 +89,13 @@ def test_batch_n_is_sampled_with_the_weights_after_update_n_minus_lag(lag: int) 
         weights.append(checksum(policy))
         ages.append(metrics.get("sampling/age", 0))
 
-    agent.learn(env, steps=steps, callbacks=[after])
+    with mock.patch.object(TorchPolicy, "act", recording):
+        agent.learn(env, steps=steps, callbacks=[after])
     expected = [max(0, number - lag) for number in range(steps)]
     assert agent.versions == [{epochs * updates} for updates in expected]
     assert ages == [min(lag, number) for number in range(steps)]
     assert len(set(weights)) == steps + 1
-    by_version = {epochs * updates: total for updates, total in enumerate(weights)}
-    assert {version for version, _ in policy.acted} == {epochs * updates for updates in expected}
-    assert all(total == by_version[version] for version, total in policy.acted)
+    assert acted == {(epochs * updates, weights[updates]) for updates in expected}
 
 
 def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
@@ -235,11 +223,10 @@ def test_a_verifier_that_is_mended_judges_again_what_it_broke_on() -> None:
 def test_an_interrupt_ends_both_and_keeps_the_steps_done(tmp_path: Path) -> None:
     """One that arrives while learning waits for a batch that is not finished."""
     whole, _ = learned("grpo", 4, lag=1)
-    calls = [0]
+    calls = itertools.count()
 
     def interrupting(completion: str, problem: Problem) -> float:
-        calls[0] += 1
-        if calls[0] == 2 * 2 * 3 + 1:  # the first episode of the third batch
+        if next(calls) == 2 * 2 * 3:  # the first episode of the third batch
             _thread.interrupt_main()
         return digits(completion, problem)
 
@@ -260,25 +247,22 @@ def test_an_interrupt_ends_both_and_keeps_the_steps_done(tmp_path: Path) -> None
 def test_sampling_goes_on_while_the_agent_learns() -> None:
     """Each waits for the other, which only works if both go on at the same time."""
     learning, sampling = threading.Event(), threading.Event()
-    batches: list[int] = []
 
     def judged_beside_learning(completion: str, problem: Problem) -> float:
-        if len(batches) == 1:
+        if batches:
             assert learning.wait(DEADLINE_S)
             sampling.set()
         return digits(completion, problem)
 
-    env = env_with(judged_beside_learning)
-    agent = agent_for(env, lag=1)
-    update = agent.update
-
     def update_beside_sampling(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         batches.append(len(trajectories))
-        if len(batches) == 1:
-            learning.set()
-            assert sampling.wait(DEADLINE_S)
+        learning.set()
+        assert sampling.wait(DEADLINE_S)
         return update(trajectories)
 
+    env, batches = env_with(judged_beside_learning), list[int]()
+    agent = agent_for(env, lag=1)
+    update = agent.update
     agent.update = update_beside_sampling  # type: ignore[method-assign]
     agent.learn(env, steps=2)
     assert batches == [6, 6]
