@@ -16,14 +16,12 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from rich.console import Console
 
 from agents import CausalLMPolicy, EvaluationRecord, Reinforce, ReinforceConfig, evaluate, save_model, tiny_model
-from agents.commands.common import say_prompt
 from agents.runs.evaluation_record import MANIFEST, SAMPLES
 from agents.seeding import uniforms
 from agents.types import Action
-from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv, environment_class
+from rlvr_envs import ByteTokenizer, Observation, TokenVectorEnv
 from tests.agents.test_adapter import DrawnPrompt, third_party
 from tests.agents.trajectories import tiny_policy
 from tests.commands import Command
