@@ -20,7 +20,7 @@ from agents.losses import PreferenceLoss, preference_loss
 from tests.agents.agent_cases import all_weights, flat, gradient, make_agent, playing_policy, sort_env
 from tests.agents.rounding import FLOAT64, ROUNDING, assert_equal_stored
 from tests.agents.trajectories import VOCAB, scored, tiny_policy, trajectory
-from verifiers import DataError, InvalidArgumentError, UnknownNameError
+from verifiers import DataError, InvalidArgumentError
 
 
 def moved(agent: Any) -> Any:
@@ -97,22 +97,14 @@ def rows_of_scores(*groups: tuple[float, ...]) -> list[Trajectory]:
     return [scored(score, length=4, group=group) for group, scores in enumerate(groups) for score in scores]
 
 
-@pytest.mark.parametrize(
-    ("pairing", "expected"),
-    [("best-worst", [(1, 0), (6, 5)]), ("all", [(1, 0), (1, 2), (2, 0), (6, 5)])],
-)
-def test_pairs_of_groups(pairing: str, expected: list[tuple[int, int]]) -> None:
-    agent: Any = make_agent("dpo", pairing=pairing)
+def test_pairs_of_groups_and_groups_without_a_pair_change_nothing() -> None:
     batch = make_batch(rows_of_scores((0.0, 1.0, 0.5), (1.0, 1.0), (0.0, 1.0, math.nan)))
-    chosen, rejected = agent.chosen_and_rejected(batch)
-    assert sorted(zip(chosen.tolist(), rejected.tolist(), strict=True)) == expected
-
-
-def test_groups_without_a_pair_change_nothing() -> None:
-    agent = make_agent("dpo")
+    for pairing, expected in {"best-worst": [(1, 0), (6, 5)], "all": [(1, 0), (1, 2), (2, 0), (6, 5)]}.items():
+        agent: Any = make_agent("dpo", pairing=pairing)
+        chosen, rejected = agent.chosen_and_rejected(batch)
+        assert sorted(zip(chosen.tolist(), rejected.tolist(), strict=True)) == expected
     before = all_weights(agent)
-    metrics = agent.update(rows_of_scores((1.0, 1.0), (0.0, 0.0)))
-    assert metrics["pairs"] == 0
+    assert agent.update(rows_of_scores((1.0, 1.0), (0.0, 0.0)))["pairs"] == 0
     assert torch.equal(all_weights(agent), before)
 
 
@@ -145,9 +137,8 @@ def pairs_file(folder: Path, count: int = 6) -> Path:
 
 def test_offline_it_prefers_what_the_pairs_prefer(tmp_path: Path) -> None:
     env = sort_env("dpo")
-    config = DPOConfig(
-        pairs=str(pairs_file(tmp_path)), problems_per_step=6, beta=0.5, learner=LearnerConfig(learning_rate=3e-3)
-    )
+    learner = LearnerConfig(learning_rate=3e-3)
+    config = DPOConfig(pairs=str(pairs_file(tmp_path)), problems_per_step=6, beta=0.5, learner=learner)
     agent = DPO(playing_policy(env), config)
     seen: list[dict[str, float]] = []
     agent.learn(env, steps=12, callbacks=[lambda _, metrics: seen.append(dict(metrics))])
@@ -183,18 +174,11 @@ def test_pairs_that_an_environment_has_no_place_for_are_refused(tmp_path: Path) 
         agent.collect(env, 0)
     with pytest.raises(InvalidArgumentError, match=r"nowhere\.jsonl does not exist"):
         DPO(tiny_policy(), DPOConfig(pairs="nowhere.jsonl"))
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
+    for settings, message in (
         ({"minibatches": 2}, "a pair must not be divided"),
         ({"kl_coefficient": 0.1}, "kl_coefficient=0.1 would have no effect here"),
         ({"aggregation": "token-mean"}, "would have no effect here"),
         ({"pairs": "x.jsonl", "lag": 1}, "nothing is sampled if pairs are given"),
-    ],
-    ids=str,
-)
-def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
-        DPOConfig(**settings)
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            DPOConfig(**settings)

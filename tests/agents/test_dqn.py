@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -18,7 +17,6 @@ from agents import (
     LearnerConfig,
     MLPPolicy,
     TorchPolicy,
-    agent_classes,
     make_batch,
 )
 from agents.algorithms.dqn import action_values
@@ -66,14 +64,12 @@ def test_transitions_of_vectors_are_pairs_of_states() -> None:
     np.testing.assert_array_equal(batch.observations, [shown[:2], shown[1:]])
 
 
-@pytest.mark.parametrize(("ending", "bootstraps", "goes_on"), [
-    ({"terminated": True, "truncated": False}, True, False),
-    ({"terminated": False, "truncated": True}, True, True),
-    ({"terminated": False, "truncated": True}, False, False),
-])  # fmt: skip
-def test_a_time_limit_goes_on_if_asked(ending: Any, bootstraps: bool, goes_on: bool) -> None:
-    buffer = filled(trajectory([0, 1], **ending), bootstraps=bootstraps)
-    assert buffer.sample(np.zeros(1, dtype=np.int64))[0].truncated.tolist() == [goes_on]
+@pytest.mark.parametrize(
+    ("terminated", "bootstraps", "goes_on"), [(True, True, False), (False, True, True), (False, False, False)]
+)
+def test_a_time_limit_goes_on_if_asked(terminated: bool, bootstraps: bool, goes_on: bool) -> None:
+    one = trajectory([0, 1], terminated=terminated, truncated=not terminated)
+    assert filled(one, bootstraps=bootstraps).sample(np.zeros(1, np.int64))[0].truncated.tolist() == [goes_on]
 
 
 def test_the_oldest_transitions_are_dropped_and_a_copy_holds_the_same() -> None:
@@ -83,11 +79,11 @@ def test_the_oldest_transitions_are_dropped_and_a_copy_holds_the_same() -> None:
     assert len(buffer) == 3
     assert sorted(buffer.sample(rows)[0].scores.tolist()) == [2, 3, 4]
     copy.load_state_dict(buffer.state_dict())
-    ours, theirs = [], []
-    for one, fields in ((buffer, ours), (copy, theirs)):
+    samples = []
+    for one in (buffer, copy):
         one.add([trajectory([0, 1])], bootstraps=False)
-        fields += dataclasses.astuple(one.sample(rows)[0])
-    for mine, other in zip(ours, theirs, strict=True):
+        samples.append(dataclasses.astuple(one.sample(rows)[0]))
+    for mine, other in zip(*samples, strict=True):
         assert torch.equal(mine, other) if isinstance(mine, torch.Tensor) else mine == other
 
 
@@ -100,24 +96,17 @@ def test_legal_tokens_are_those_of_the_next_state() -> None:
 # Targets and gradients
 
 
-def table_agent(values: Any, target: Any, **settings: Any) -> DQN:
-    """An agent whose values are a table: row x has those of the state after token x."""
-    policy = TorchPolicy(torch.nn.Embedding.from_pretrained(torch.tensor(values), freeze=False), torch.nn.Identity())
-    agent = DQN(policy, DQNConfig(gamma=0.5, learner=LearnerConfig(learning_rate=1e-3), **settings))
-    agent.target.model["body"].weight.data = torch.tensor(target)
-    return agent
-
-
 @pytest.mark.parametrize("double", [False, True])
 def test_targets_by_hand(double: bool) -> None:
     """After token 1 action 2 is best, of the legal ones 0, and by the target network of those 3; then the episode ends."""
-    values = [[0.0] * 4, [5.0, 4.0, 9.0, 3.0], [1.0, 2.0, 3.0, 4.0], [0.0] * 4]
+    values = [[0.0] * 4, [5.0, 4.0, 9.0, 3.0], [1.0, 2.0, 3.0, 4.0], [0.0] * 4]  # row x: of the state after token x
     target = [[0.0] * 4, [10.0, 20.0, 90.0, 40.0], [0.0] * 4, [0.0] * 4]
-    agent = table_agent(values, target, double=double)
+    table = torch.nn.Embedding.from_pretrained(torch.tensor(values), freeze=False)
+    agent = DQN(TorchPolicy(table, torch.nn.Identity()), DQNConfig(gamma=0.5, double=double))
+    agent.target.model["body"].weight.data = torch.tensor(target)
     masks = np.packbits(np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=bool), axis=1)
     one = trajectory([0, 1, 1], tokens=[2, 1, 0], rewards=[0, 1, 7], action_masks=masks)
-    agent.buffer.add([one], bootstraps=False)
-    made, wanted = agent.values_and_targets(*agent.buffer.sample(np.arange(2)))
+    made, wanted = agent.values_and_targets(*filled(one).sample(np.arange(2)))
     assert made.tolist() == [2.0, 5.0]  # of action 1 after token 2, and of action 0 after token 1
     assert wanted.tolist() == [1 + 0.5 * (10.0 if double else 40.0), 7.0]
     assert not wanted.requires_grad
@@ -205,9 +194,8 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
     first.save(tmp_path / "saved")
     second.load(tmp_path / "saved")
     second.learn(env, steps=3)
-    for name in ("policy", "target"):
-        ours, theirs = (getattr(agent, name).model.parameters() for agent in (whole, second))
-        assert all(map(torch.equal, ours, theirs))
+    for ours, theirs in ((whole.policy, second.policy), (whole.target, second.target)):
+        assert all(map(torch.equal, ours.model.parameters(), theirs.model.parameters()))
 
 
 # Errors
@@ -230,12 +218,13 @@ def test_settings_that_dqn_can_not_have(settings: dict[str, Any], message: str) 
 
 
 def test_what_dqn_does_not_have() -> None:
-    assert agent_classes("dqn") == (DQN, DQNConfig)
-    env: Any = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", max_new_tokens=2)
+    env = sort_env("dqn")
     agent = DQN(playing_policy(env), DQNConfig())
     batch = make_batch([trajectory([0, 1])])
-    for call in (lambda: agent.advantages(batch), lambda: agent.loss(batch, batch.logprobs, batch.rewards)):
-        with pytest.raises(InvalidArgumentError, match="no policy gradient"):
+    for call, message in (
+        (lambda: agent.advantages(batch), "no policy gradient"),
+        (lambda: agent.loss(batch, batch.logprobs, batch.rewards), "no policy gradient"),
+        (lambda: agent.evaluate(env, greedy=False), "evaluated greedily"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
             call()
-    with pytest.raises(InvalidArgumentError, match="evaluated greedily"):
-        agent.evaluate(env, greedy=False)

@@ -38,8 +38,7 @@ def sampled_rewards(shares: Sequence[float], seed: int) -> list[dict[str, float]
 
 def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
     falling = sampled_rewards([0.5] * 12 + [0.2] * 20, seed=0)
-    rows = [{"reward": 0.1 * step, "gold_reward": row["reward"]} for step, row in enumerate(falling)]
-    (warning,) = warnings_of(rows)
+    (warning,) = warnings_of([{"reward": 0.1 * n, "gold_reward": row["reward"]} for n, row in enumerate(falling)])
     assert warning.kind == "gold_reward"
     assert "exploits the score that it is trained on" in warning.text
     # A policy that gets worse by both is no hacker: the reward says so.
@@ -48,14 +47,17 @@ def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
 
 
 def test_a_reward_that_rises_only_where_verdicts_can_be_forged_is_a_sign() -> None:
-    together, separate = "contracts/together/reward", "contracts/separate/reward"
-    rising = [row["reward"] for row in sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0)]
-    flat = [row["reward"] for row in sampled_rewards([0.2] * 32, seed=1)]
-    (warning,) = warnings_of([{together: one, separate: other} for one, other in zip(rising, flat, strict=True)])
+    def warned(**columns: list[dict[str, float]]) -> list[HealthWarning]:
+        names = {name: f"contracts/{name}/reward" for name in columns}
+        rows = zip(*columns.values(), strict=True)
+        return warnings_of([{names[name]: one["reward"] for name, one in zip(names, row, strict=True)} for row in rows])
+
+    rising, flat = sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0), sampled_rewards([0.2] * 32, seed=1)
+    (warning,) = warned(together=rising, separate=flat)
     assert (warning.kind, "forge" in warning.text) == ("together", True)
     for one, other in ((rising, rising), (flat, flat), (flat, rising)):
-        assert not warnings_of([{together: a, separate: b} for a, b in zip(one, other, strict=True)])
-    assert not warnings_of([{together: one} for one in rising])
+        assert not warned(together=one, separate=other)
+    assert not warned(together=rising)
 
 
 def test_noise_alone_is_no_sign() -> None:
@@ -89,15 +91,6 @@ def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recov
     assert "explained_variance -0.68" in first.text
 
 
-def test_entropy_that_collapses_is_a_sign_unless_the_problems_are_solved() -> None:
-    start = constant(12, entropy=1.0, reward_std=0.4)
-    (results,) = warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.4)])
-    assert (results.kind, results.step) == ("entropy", 22)  # all ten of the last: 9 x 0.01 + 1 is more than a tenth
-    assert "entropy 0.01 nats in the last 10 steps, 1 in the first 10" in results.text
-    assert not warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.05)])
-    assert not warnings_of([*start, *constant(30, entropy=0.2, reward_std=0.4)])
-
-
 def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
     nothing: list[dict[str, float | None]] = [{}, {"reward": None, "explained_variance": float("nan")}]
     assert not warnings_of(nothing * 30)
@@ -106,33 +99,49 @@ def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
     assert [warning.step for warning in warnings_of(gaps)] == [20]
 
 
+def then(first: dict[str, float], second: dict[str, float], steps: int = 20) -> list[dict[str, float]]:
+    return [*constant(steps, **first), *constant(30, **second)]
+
+
 SAME = {"reward": 0.0, "reward_std": 0.0}
 SPREAD = {"reward": 0.5, "reward_std": 0.5}
+EQUAL_GROUPS = SPREAD | {"frac_reward_zero_std": 0.95}
+ENTROPY = {"entropy": 1.0, "reward_std": 0.4}
+CUT, CLIPPED = "completions/clipped_ratio", "clip_ratio/region_mean"
 
 
 @pytest.mark.parametrize(
-    ("metrics", "kind", "said"),
+    ("rows", "kind", "step", "said"),
     [
-        (SAME, "signal", "has the same reward, 0: there is nothing to learn from"),
-        (SAME, "signal", "verifier finds the answers"),
-        (SAME | {"reward": 1.0}, "signal", "Take harder problems"),
-        (SPREAD | {"frac_reward_zero_std": 0.97}, "signal", "in 97% of the groups of the last 10 steps no completion"),
+        (constant(30, **SAME), "signal", WINDOW, "has the same reward, 0: there is nothing to learn from"),
+        (constant(30, **SAME), "signal", WINDOW, "verifier finds the answers"),
+        (constant(30, reward=1.0, reward_std=0.0), "signal", WINDOW, "Take harder problems"),
+        (constant(30, **EQUAL_GROUPS), "signal", WINDOW, "in 95% of the groups of the last 10 steps no completion"),
         (
-            SPREAD | {"frac_reward_zero_std": 0.95, "frac_all_correct": 0.8, "frac_all_wrong": 0.15},
+            constant(30, **EQUAL_GROUPS, frac_all_correct=0.8, frac_all_wrong=0.15),
             "signal",
+            WINDOW,
             "80% are all right and 15% all wrong: take harder",
         ),
         (
-            SPREAD | {"frac_reward_zero_std": 0.95, "frac_all_correct": 0.05, "frac_all_wrong": 0.9},
+            constant(30, **EQUAL_GROUPS, frac_all_correct=0.05, frac_all_wrong=0.9),
             "signal",
+            WINDOW,
             "90% all wrong: take easier problems",
         ),
-        ({"clip_ratio/region_mean": 0.95}, "clipping", "95% of the tokens clipped"),
+        (constant(30, **{CLIPPED: 0.95}), "clipping", WINDOW, "95% of the tokens clipped"),
+        # All ten of the last: 9 x 0.01 + 1 is more than a tenth.
+        (then(ENTROPY, ENTROPY | {"entropy": 0.01}, 12), "entropy", 22, "entropy 0.01 nats in the last 10 steps, 1 in"),
+        # With eight of ten steps it is 5.996 standard errors.
+        (then({CUT: 0.02}, {CUT: 0.4}), "truncation", 29, "36% of the completions of the last 10 steps are cut off by"),
+        (then({"kl": 0.1}, {"kl": 2.0}), "kl", 25, ""),
+        # Seen at once and named once.
+        ([{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)], "nonfinite", 2, "25% of this step's upd"),
     ],
 )
-def test_what_stays_the_same_is_a_sign(metrics: dict[str, float], kind: str, said: str) -> None:
-    (warning,) = warnings_of(constant(30, **metrics))
-    assert (warning.kind, warning.step) == (kind, WINDOW)
+def test_what_is_a_sign_is_named_once(rows: list[dict[str, float]], kind: str, step: int, said: str) -> None:
+    (warning,) = warnings_of(rows)
+    assert (warning.kind, warning.step) == (kind, step)
     assert said in warning.text
 
 
@@ -143,9 +152,11 @@ def test_what_stays_the_same_is_a_sign(metrics: dict[str, float], kind: str, sai
         # One completion a step has no deviation, and rewards that differ from step to step are something to learn from.
         [{"reward": float(step % 2), "reward_std": 0.0} for step in range(30)],
         constant(30, **SPREAD, frac_reward_zero_std=0.87),
-        constant(30, **{"clip_ratio/region_mean": 0.3}),
-        constant(40, **{"completions/clipped_ratio": 0.4}),  # as from the beginning
-        [*constant(20, **{"completions/clipped_ratio": 0.02}), *constant(20, **{"completions/clipped_ratio": 0.2})],
+        constant(30, **{CLIPPED: 0.3}),
+        constant(40, **{CUT: 0.4}),  # as from the beginning
+        then({CUT: 0.02}, {CUT: 0.2}),
+        then(ENTROPY, ENTROPY | {"entropy": 0.2}),
+        then(ENTROPY, {"entropy": 0.01, "reward_std": 0.05}),  # the problems are solved
         constant(40, kl=0.9),
         constant(50, explained_variance=-0.1),
     ],
@@ -197,15 +208,6 @@ def test_one_evaluation_has_nothing_to_compare_the_reward_with() -> None:
             )
 
 
-def test_completions_that_come_to_be_cut_off_are_a_sign_and_a_policy_that_leaves_its_reference() -> None:
-    name = "completions/clipped_ratio"
-    (warning,) = warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.4})])
-    assert (warning.kind, warning.step) == ("truncation", 29)  # with eight of ten steps it is 5.996 standard errors
-    assert "36% of the completions of the last 10 steps are cut off by the token budget, 2% of the fi" in warning.text
-    (warning,) = warnings_of([*constant(20, kl=0.1), *constant(20, kl=2.0)])
-    assert (warning.kind, warning.step) == ("kl", 25)
-
-
 # Real runs
 
 
@@ -243,10 +245,3 @@ def test_a_resumed_run_remembers_what_it_was_at_the_start(tmp_path: Path, caplog
             second.load(run.checkpoint_folder(WINDOW - 2))
             second.learn(env, steps=30, run=run)
     assert [record.getMessage() for record in caplog.records] == said
-
-
-def test_gradients_that_are_not_finite_are_seen_at_once_and_named_once() -> None:
-    rows = [{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)]
-    (results,) = warnings_of(rows)
-    assert (results.kind, results.step, results.value) == ("nonfinite", 2, 0.25)
-    assert "not finite in 25% of this step's updates, which changed no weight" in results.text
