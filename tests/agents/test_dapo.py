@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,27 +16,20 @@ from tests.agents.trajectories import scored
 GROUP = 3
 
 
-class Scripted:
-    """Gives the groups that a script says, in place of playing: for each round the scores of each of 4 groups."""
+SCORES = {"flat": (1.0, 1.0, 1.0), "spread": (0.0, 1.0, 1.0), "broken": (math.nan,) * 3, "mixed": (math.nan, 0.0, 1.0)}
 
-    def __init__(self, script: list[tuple[str, ...]]) -> None:
-        self.script = script
 
-    def episodes(self, env: Any, number: int) -> Any:
-        return number
+def scripted(script: list[tuple[str, ...]]) -> Any:
+    """Gives the groups that a script says, in place of playing: for each round the kind of each of 4 groups."""
 
-    def play(self, env: Any, episodes: Any, policy: Any = None) -> list[Trajectory]:
-        scores = {
-            "flat": (1.0, 1.0, 1.0),
-            "spread": (0.0, 1.0, 1.0),
-            "broken": (math.nan,) * 3,
-            "mixed": (math.nan, 0.0, 1.0),
-        }
+    def play(env: object, number: int, policy: object = None) -> list[Trajectory]:
         return [
-            scored(score, group=group, problem_id=f"{episodes}/{group}/{name}")
-            for group, name in enumerate(self.script[episodes])
-            for score in scores[name]
+            scored(score, group=group, problem_id=f"{number}/{group}/{name}")
+            for group, name in enumerate(script[number])
+            for score in SCORES[name]
         ]
+
+    return SimpleNamespace(episodes=lambda env, number: number, play=play)
 
 
 FLAT = ("flat",) * 4
@@ -68,7 +62,7 @@ def test_steps_learn_from_groups_with_spread(
 ) -> None:
     agent: Any = make_agent("dapo", max_rounds=max_rounds)
     first = len(script) - rounds
-    trajectories, took = agent.sample_batch(Scripted(script), None, first)
+    trajectories, took = agent.sample_batch(scripted(script), None, first)
     assert [one.problem_id for one in trajectories] == [name for name in expected.split() for _ in range(GROUP)]
     assert [one.group for one in trajectories] == [group for group in range(4) for _ in range(GROUP)]
     assert took == rounds

@@ -40,10 +40,7 @@ def policy(seed: int = 0) -> CausalLMPolicy:
 class Seeded:
     """Says letters that follow from the episode's seed and their place, exactly."""
 
-    version = 0
-
-    def __init__(self) -> None:
-        self.seeds = np.zeros(64, dtype=np.uint64)
+    version, seeds = 0, np.zeros(64, dtype=np.uint64)
 
     def begin(self, rows: np.ndarray, seeds: np.ndarray) -> None:
         self.seeds[rows] = seeds
@@ -246,31 +243,24 @@ def test_what_never_began_leaves_no_folder_and_begins_with_resume_too(tmp_path: 
 
 
 def test_a_damaged_record_is_named_and_left_as_it_is(tmp_path: Path) -> None:
-    folder = tmp_path / "a"
-    record_in(folder, samples=1)
-    samples, manifest = (folder / SAMPLES).read_bytes(), (folder / MANIFEST).read_bytes()
-    for content, message in {
-        b"{}\n" + samples: "line 1 is damaged .*not a sample with problem",
-        samples + b"\x00\x00\n": "line 6 is damaged",
-        samples.replace(b'"tokens": ', b'"tokens": "x'): r"line 1 is damaged",
-    }.items():
-        (folder / SAMPLES).write_bytes(content)
+    record_in(tmp_path / "a", samples=1)
+    samples, manifest = ((tmp_path / "a" / name).read_bytes() for name in (SAMPLES, MANIFEST))
+    for name, content, message in (
+        (SAMPLES, b"{}\n" + samples, "line 1 is damaged .*not a sample with problem"),
+        (SAMPLES, samples + b"\x00\x00\n", "line 6 is damaged"),
+        (SAMPLES, samples.replace(b'"tokens": ', b'"tokens": "x'), "line 1 is damaged"),
+        (MANIFEST, b"", "is not valid JSON"),
+        (MANIFEST, b"[]", "has format None"),
+        (MANIFEST, manifest.replace(b'"format": 1', b'"format": 2'), "has format 2, but this release reads 1: use the"),
+        (MANIFEST, b'{"format": 1}', "has no settings"),
+    ):
+        path = tmp_path / "a" / name
+        before = path.read_bytes()
+        path.write_bytes(content)
         with pytest.raises(DataError, match=message):
-            record_in(folder, resume=True, samples=1)
-        assert (folder / SAMPLES).read_bytes() == content
-    (folder / SAMPLES).write_bytes(samples)
-    for content, message in {
-        b"": "is not valid JSON",
-        b"[]": "has format None",
-        manifest.replace(
-            b'"format": 1', b'"format": 2'
-        ): "has format 2, but this release reads 1: use the release that",
-        b'{"format": 1}': "has no settings",
-    }.items():
-        (folder / MANIFEST).write_bytes(content)
-        with pytest.raises(DataError, match=message):
-            record_in(folder, resume=True, samples=1)
-        assert (folder / MANIFEST).read_bytes() == content
+            record_in(tmp_path / "a", resume=True, samples=1)
+        assert path.read_bytes() == content
+        path.write_bytes(before)
 
 
 def test_an_environment_of_other_makers_is_recorded_too(tmp_path: Path) -> None:

@@ -160,21 +160,23 @@ def test_the_colors_of_an_advantage_meet_at_zero(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("prompt", "input_", "roles"),
+    ("prompt", "input_", "messages"),
     [
-        ("2+2=", "2+2=", ["user"]),
-        ([{"role": "system", "content": "s"}, {"role": "user", "content": "u"}], None, ["system", "user"]),
-        ([{"role": "judge", "content": "u"}], None, ["user"]),
-        (None, [], []),
+        ("2+2=", "2+2=", [("user", None)]),
+        (
+            [{"role": "system", "content": "s"}, {"role": "user", "content": "u"}],
+            None,
+            [("system", None), ("user", None)],
+        ),
+        ([{"role": "judge", "content": "u"}], None, [("user", {"role": "judge"})]),
+        (None, None, []),
     ],
 )
-def test_prompts_are_text_or_messages(tmp_path: Path, prompt: Any, input_: Any, roles: list[str]) -> None:
+def test_prompts_are_text_or_messages(tmp_path: Path, prompt: Any, input_: Any, messages: list[Any]) -> None:
     sample = sample_of(tmp_path, prompt=prompt)
     before = sample["messages"][:-1]
-    assert sample["input"] == (before if input_ is None else input_)
-    assert [message["role"] for message in before] == roles
-    if prompt and "judge" in str(prompt):
-        assert before[0]["metadata"] == {"role": "judge"}
+    assert sample["input"] == (input_ or before)
+    assert [(message["role"], message.get("metadata")) for message in before] == messages
 
 
 def test_ids_are_unique_and_names_of_files(tmp_path: Path) -> None:

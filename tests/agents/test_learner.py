@@ -108,24 +108,19 @@ def reference_step(
     all_tokens = sum(int(one.policy_mask.sum()) for one in trajectories)
     totals = dict.fromkeys(("loss", "entropy", "sampling/kl"), 0.0)
     for row, one in enumerate(trajectories):
-        ids = torch.from_numpy(one.tokens.astype(np.int64))
-        logits = model(input_ids=ids[None]).logits[0].double() / temperature
-        weight = reference_weight(aggregation, int(one.policy_mask.sum()), all_tokens, len(trajectories))
-        for t in np.flatnonzero(one.policy_mask).tolist():
-            scores = logits[t - 1]
-            if legal is not None:
-                scores = scores[torch.from_numpy(np.flatnonzero(legal[row][t]))]
-            logprob = logits[t - 1, ids[t]] - scores.logsumexp(0)
-            ratio, advantage = (logprob - float(one.logprobs[t])).exp(), float(advantages[row, t])
-            clipped = min(max(float(ratio.detach()), 0.8), 1.2) * advantage
-            loss = -ratio * advantage if float(ratio.detach()) * advantage <= clipped else -clipped * torch.ones(())
-            if loss.requires_grad:
-                (loss * weight).backward(retain_graph=True)
-            shares = scores.detach().softmax(0)
-            difference = float(logprob.detach()) - float(one.logprobs[t])
-            totals["loss"] += float(loss.detach()) * weight
-            totals["entropy"] += float(-(shares * shares.log()).sum()) / all_tokens
-            totals["sampling/kl"] += (math.exp(difference) - 1 - difference) / all_tokens
+        ids, own = torch.from_numpy(one.tokens.astype(np.int64)), np.flatnonzero(one.policy_mask)
+        scores = model(input_ids=ids[None]).logits[0, own - 1].double() / temperature
+        if legal is not None:
+            scores = scores.masked_fill(~torch.from_numpy(legal[row][own]), -math.inf)
+        distribution = torch.distributions.Categorical(logits=scores)
+        change = distribution.log_prob(ids[own]) - torch.from_numpy(one.logprobs[own])
+        ratio, advantage = change.exp(), advantages[row, own]
+        loss = -torch.minimum(ratio * advantage, ratio.clamp(0.8, 1.2) * advantage).sum()
+        loss = loss * reference_weight(aggregation, len(own), all_tokens, len(trajectories))
+        loss.backward()
+        totals["loss"] += float(loss.detach())
+        totals["entropy"] += float(distribution.entropy().sum().detach()) / all_tokens
+        totals["sampling/kl"] += float((change.expm1() - change).sum().detach()) / all_tokens
     return [parameter.grad for parameter in model.parameters() if parameter.grad is not None], totals
 
 

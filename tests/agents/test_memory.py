@@ -57,20 +57,19 @@ def test_gradients_are_the_same_and_less_is_kept() -> None:
 
 def test_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(num_hidden_layers=24, hidden_size=896)
-    model = SimpleNamespace(device=torch.device("cuda"), config=SimpleNamespace(get_text_config=lambda: config))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    model = SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: config))
     needed = activation_bytes(config, 1000, 50_000, 2)
     assert needed == 1000 * 24 * 896 * 34 + 50_000 * 12
     assert activation_bytes(config, 1000, 50_000, 2, masks=needed) == needed + 3 * needed  # a bool and two bytes each
+    for name in ("memory_reserved", "memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: 0)
     for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, free))
-        assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
-        assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
-    model.device = torch.device("cpu")
-    for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(memory, "_available_bytes", lambda free=free: free)
-        assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
+        for device in ("cuda", "cpu"):
+            model.device = torch.device(device)
+            assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
+            assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
     assert checkpoints(model, "on", 1, 1, 2)
     assert not checkpoints(model, "off", 10**9, 10**6, 2)
 
