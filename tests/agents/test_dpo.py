@@ -90,9 +90,6 @@ def test_losses_by_numpy(margin: float) -> None:
         assert float(preference_loss(tensor, beta, kind, smoothing)) == pytest.approx(expected, abs=ROUNDING)
 
 
-# Which pairs
-
-
 def rows_of_scores(*groups: tuple[float, ...]) -> list[Trajectory]:
     return [scored(score, length=4, group=group) for group, scores in enumerate(groups) for score in scores]
 
@@ -119,9 +116,6 @@ def test_metrics_are_those_of_the_pairs() -> None:
     assert metrics["rewards/accuracies"] == pytest.approx(float((margins > 0).double().mean()))
     assert metrics["loss"] == pytest.approx(float(torch.nn.functional.softplus(-margins).mean()), abs=1e-9)
     assert metrics["pairs"] == len(chosen)
-
-
-# Pairs of a file
 
 
 def pairs_file(folder: Path, count: int = 6) -> Path:

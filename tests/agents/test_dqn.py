@@ -38,9 +38,6 @@ def filled(*trajectories: Any, size: int = 8, bootstraps: bool = False) -> Repla
     return buffer
 
 
-# The buffer
-
-
 def test_transitions_of_tokens_end_before_the_next_own_token() -> None:
     """Two prompt tokens, an action, a token of the environment with a reward of its own, and another action."""
     one = trajectory([0, 0, 1, 0, 1], tokens=[1, 2, 3, 1, 2], rewards=[0, 0, 0.5, 0.25, 2])
@@ -93,9 +90,6 @@ def test_legal_tokens_are_those_of_the_next_state() -> None:
     assert buffer.sample(np.arange(2))[1].tolist() == [[False, False, True, True]] * 2
 
 
-# Targets and gradients
-
-
 @pytest.mark.parametrize("double", [False, True])
 def test_targets_by_hand(double: bool) -> None:
     """After token 1 action 2 is best, of the legal ones 0, and by the target network of those 3; then the episode ends."""
@@ -137,9 +131,6 @@ def test_values_of_a_language_model_are_its_logits() -> None:
         torch.testing.assert_close(after[row], logits[length - 1], rtol=1e-4, atol=1e-5)
 
 
-# Acting
-
-
 def test_epsilon_greedy_draws_legal_tokens_as_often_as_it_says() -> None:
     """Over 20 000 rows, with 5 standard deviations of the counts."""
     count, epsilon = 20_000, 0.4
@@ -155,9 +146,6 @@ def test_epsilon_greedy_draws_legal_tokens_as_often_as_it_says() -> None:
     counts = np.bincount(action.tokens[:, 0], minlength=V)
     assert (np.abs(counts - count * probabilities) <= 5 * np.sqrt(count * probabilities * (1 - probabilities))).all()
     np.testing.assert_allclose(np.exp(action.logprobs[:, 0]), probabilities[action.tokens[:, 0]], rtol=1e-5)
-
-
-# Learning
 
 
 def test_the_greedy_policy_is_the_best_one_in_a_maze_of_states() -> None:
@@ -196,9 +184,6 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
     second.learn(env, steps=3)
     for ours, theirs in ((whole.policy, second.policy), (whole.target, second.target)):
         assert all(map(torch.equal, ours.model.parameters(), theirs.model.parameters()))
-
-
-# Errors
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,6 @@ from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Outcome, Verdict
 from verifiers.statistics import share_interval
 
-# Summaries
-
 
 def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
     rows = [
@@ -97,9 +95,6 @@ def test_one_problem_with_several_samples_says_nothing_about_others_and_errors_n
     results = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
     assert all(math.isnan(number) for number in (results.score, *results.interval))
     assert results.verifier_errors == 3
-
-
-# Evaluating
 
 
 class SaysItsLetter:

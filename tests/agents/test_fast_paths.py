@@ -95,9 +95,6 @@ def world(rows: int = 8, **rules: Any) -> TokenVectorEnv:
 EPISODES = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(16)]
 
 
-# One flag
-
-
 def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
     """What the model is given from now on: rows and tokens of each pass."""
     seen: list[tuple[int, int]] = []
@@ -156,9 +153,6 @@ def test_the_flag_goes_to_greedy_policies_and_references() -> None:
     assert policy.at_temperature(0.0).vocab_size == policy.vocab_size
 
 
-# The choice between shared and plain
-
-
 def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
     """Two micro-batches of a group, and one of a single completion."""
     rows = [*groups(count=2), *groups(members=1, count=1)]
@@ -198,9 +192,6 @@ def test_costs_are_those_of_the_layers_as_they_are() -> None:
     assert costs_of(model("capped")).pair == 2 * 2 * 4 * 8
 
 
-# A critic on the policy's states
-
-
 @FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "gpt2", "multiplied"])
 def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None:
@@ -235,9 +226,6 @@ def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: p
     assert_equal(policy.read_states(batch), known)
 
 
-# Logits
-
-
 @FLOAT64
 @pytest.mark.parametrize("name", ["capped", "multiplied", "divided"])
 def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,9 +243,6 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
     mask = batch.loss_mask[:, batch.first :]
     for one, other in ((expected.logprobs, result.logprobs), (expected.entropy, result.entropy)):
         assert_equal(other[mask], one[mask])
-
-
-# Memory
 
 
 @FLOAT64

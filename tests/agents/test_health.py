@@ -33,9 +33,6 @@ def sampled_rewards(shares: Sequence[float], seed: int) -> list[dict[str, float]
     return [{"reward": float(generator.binomial(COMPLETIONS, share) / COMPLETIONS)} for share in shares]
 
 
-# The reward
-
-
 def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
     falling = sampled_rewards([0.5] * 12 + [0.2] * 20, seed=0)
     (warning,) = warnings_of([{"reward": 0.1 * n, "gold_reward": row["reward"]} for n, row in enumerate(falling)])
@@ -74,9 +71,6 @@ def test_a_reward_that_falls_by_two_thirds_is_always_seen_and_one_that_rises_or_
         assert 20 < warning.step <= 20 + 2 * WINDOW
     assert not warnings_of(sampled_rewards(np.linspace(0.2, 0.9, 100).tolist(), 0))
     assert not warnings_of(constant(50, reward=0.0))
-
-
-# The others
 
 
 def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recovers() -> None:
@@ -165,9 +159,6 @@ def test_what_is_less_or_varies_is_none(rows: list[dict[str, float]]) -> None:
     assert not warnings_of(rows)
 
 
-# Beside held-out scores, and other limits
-
-
 def evaluated(
     scores: Mapping[str, tuple[float, float]], error: float = 0.01, scale: float = 1.0
 ) -> list[HealthWarning]:
@@ -206,9 +197,6 @@ def test_one_evaluation_has_nothing_to_compare_the_reward_with() -> None:
             health.observe_held_out(
                 {"eval/Sort": 0.5, "eval/Sort/low": 0.49, "eval/Sort/high": 0.51} if step == 25 else {}
             )
-
-
-# Real runs
 
 
 def walker(rate: float) -> tuple[Reinforce, Any]:

@@ -44,8 +44,6 @@ def values(sample: dict[str, Any]) -> dict[str, Any]:
 
 ERRORED: dict[str, Any] = {"outcome": "verifier_error", "score": None, "error": "the pool died", "detail": {}}
 
-# The zip
-
 
 def test_every_row_is_a_sample_and_a_summary(tmp_path: Path) -> None:
     log = logged(run_of(tmp_path / "run", [row(problem, sample) for problem in range(3) for sample in (0, 2)]))
@@ -104,9 +102,6 @@ def test_a_log_that_can_not_be_written_leaves_the_one_before(tmp_path: Path) -> 
         write_inspect_log(run, tmp_path / "log.eval")
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["log.eval", "run"]
     assert (tmp_path / "log.eval").read_text() == "before"
-
-
-# Samples
 
 
 @pytest.mark.parametrize("completion", ODD)
@@ -194,9 +189,6 @@ def test_summaries_cut_long_texts(tmp_path: Path) -> None:
     (summary,) = logged(run)["summaries.json"]
     assert summary["input"] == "q" * 1000 + "…"
     assert summary["scores"]["outcome"]["metadata"] == {"log": ["w" * 1000 + "…"]}
-
-
-# Training
 
 
 def test_completions_of_training_are_samples_with_their_steps(tmp_path: Path) -> None:

@@ -177,9 +177,6 @@ def test_a_line_is_one_line_for_every_reader_sends_nothing_to_a_terminal_and_is_
     assert to_json("Größe 三 😀") == '"Größe 三 😀"'
 
 
-# Files
-
-
 def test_a_file_appears_as_a_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.json"
     write_json(path, {"a": 1})

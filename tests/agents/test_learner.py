@@ -163,9 +163,6 @@ def test_illegal_tokens_take_no_part_in_the_step() -> None:
         assert_equal(metrics["entropy"], totals["entropy"])
 
 
-# What the gradient must not depend on
-
-
 @pytest.mark.parametrize("noise", [1e6, math.nan, math.inf])
 @pytest.mark.parametrize("loss", [plain, surrogate])
 def test_what_stands_off_the_mask_is_not_learned_from(noise: float, loss: TokenLoss) -> None:
@@ -187,9 +184,6 @@ def test_a_step_without_a_token_to_learn_from_is_skipped() -> None:
     learner = Learner(policy, LearnerConfig(weight_decay=0.1, learning_rate=0.1))
     assert descend(learner, batch, torch.zeros(2, 3, dtype=torch.float64))["skipped"] == 1
     assert largest_difference(weights(policy), before) == 0
-
-
-# The agents
 
 
 def test_reinforce_weighs_tokens_by_what_came_after_them() -> None:
@@ -230,9 +224,6 @@ def test_later_epochs_keep_the_samplers_logprobs_and_clip() -> None:
     assert last["ratio/max"] > 1.2 > 1.001 > first["ratio/max"]
     assert last["clip_ratio/region_mean"] > 0 == first["clip_ratio/region_mean"]
     assert last["loss"] < first["loss"] - 0.02
-
-
-# The optimiser
 
 
 @FLOAT64
@@ -316,9 +307,6 @@ def test_the_fused_optimiser_is_off_with_the_flag_and_gives_the_same_weights() -
 def test_a_greedy_policy_cannot_learn() -> None:
     with pytest.raises(InvalidArgumentError, match="temperature"):
         Learner(tiny_policy(0.0), LearnerConfig())
-
-
-# Errors on the way
 
 
 def untouched(learner: Learner) -> Callable[[], None]:

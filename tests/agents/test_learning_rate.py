@@ -67,9 +67,6 @@ def test_agents_hold_the_rate_that_was_chosen_and_learn_from_128_completions_a_s
     assert settings.problems_per_step * settings.group_size == 128
 
 
-# Schedules that follow the steps of a run
-
-
 def sort_agent(**learner: Any) -> tuple[GRPO, Any]:
     env = gymnasium.make_vec("rlvr/Sort-v0", num_envs=8, tokenizer="char", max_new_tokens=5, copy=False)
     model = tiny_model(env.single_action_space.n, layers=1, hidden_size=16, heads=2, intermediate_size=32)

@@ -115,9 +115,6 @@ def test_policy_gradient_by_hand() -> None:
     assert value_and_slope(policy_gradient, -2.0, 3.0) == (6.0, -3.0)
 
 
-# KL divergence
-
-
 def test_estimates_by_hand() -> None:
     logprobs, reference, old = (torch.full((1, 1), math.log(p), dtype=torch.float64) for p in (0.5, 0.25, 0.4))
     d = math.log(2)
@@ -205,8 +202,6 @@ def test_the_effective_share_by_hand() -> None:
     assert effective_share(6 / 3, 14 / 3) == pytest.approx(36 / (3 * 14))  # of 1, 2 and 3
     assert effective_share(0.0, 0.0) == 0.0
 
-
-# What is refused
 
 TOKEN = torch.zeros(1, 1)
 CONTROLLER = AdaptiveKLController(0.1, horizon=100)
