@@ -95,21 +95,33 @@ def test_several_ranks_measure_what_one_does_and_learn_what_they_would_without(s
     assert len(results[0][0][1]) > 3
 
 
-def lines(folder: Path) -> list[str]:
-    return (folder / HELD_OUT).read_text().splitlines()
+def resumed_is_whole(
+    folder: Path, held_out: Callable[[], HeldOut], broken: HeldOut, cause: type[BaseException], done: int | None
+) -> None:
+    """Check a run that a cause ends with the checkpoint of a step, or with none, and is resumed."""
+    with Run(folder / "whole", {}, loggers=()) as run:
+        expected, _ = learn(held_out(), run)
+    with Run(folder / "cut", {}, loggers=()) as run, pytest.raises(cause):
+        learn(broken, run)
+    with Run(folder / "cut", {}, loggers=(), resume=True) as run:
+        assert latest_checkpoint(folder / "cut") == (None if done is None else run.checkpoint_folder(done))
+        resumed, _ = learn(held_out(), run)
+    assert (folder / "cut" / HELD_OUT).read_text() == (folder / "whole" / HELD_OUT).read_text()
+    assert torch.equal(all_weights(resumed), all_weights(expected))
 
 
 @pytest.mark.parametrize(
-    ("judged", "cause"),
-    [(1, KeyboardInterrupt), (17, KeyboardInterrupt), *((judged, VerifierContractError) for judged in (1, 9, 30))],
+    ("judged", "cause", "done"),
+    [
+        (1, KeyboardInterrupt, 0),
+        (17, KeyboardInterrupt, 4),
+        *((judged, VerifierContractError, done) for judged, done in ((1, None), (9, 2), (30, 6))),
+    ],
 )
-def test_a_run_ended_in_an_evaluation_loses_no_step_and_resumed_has_the_same_evaluations(
-    judged: int, cause: type[BaseException], tmp_path: Path
+def test_a_run_that_ends_in_an_evaluation_loses_no_step_and_goes_on(
+    judged: int, cause: type[BaseException], done: int | None, tmp_path: Path
 ) -> None:
     """The first evaluation has 8 completions; the cause comes with one of the first, the second, ... evaluation."""
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    with Run(whole, {}, loggers=()) as run:
-        expected, _ = learn(plan(), run)
     count = itertools.count(1)
 
     def interrupting(completion: str, problem: Problem) -> float:
@@ -118,51 +130,27 @@ def test_a_run_ended_in_an_evaluation_loses_no_step_and_resumed_has_the_same_eva
         return digits(completion, problem)
 
     broken = HeldOut({"sort": env_with(interrupting)}, every=2, problems=4, samples=2, temperature=1.0)
-    with Run(cut, {}, loggers=()) as run, pytest.raises(cause):
-        learn(broken, run)
-    with Run(cut, {}, loggers=(), resume=True) as run:
-        done = (judged - 1) // 8 * 2
-        assert latest_checkpoint(cut) == (run.checkpoint_folder(done) if done or cause is KeyboardInterrupt else None)
-        resumed, _ = learn(plan(), run)
-    assert lines(cut) == lines(whole)
-    assert torch.equal(all_weights(resumed), all_weights(expected))
+    resumed_is_whole(tmp_path, plan, broken, cause, done)
 
 
 def test_a_run_killed_between_the_first_evaluation_and_its_checkpoint_begins_again(tmp_path: Path) -> None:
     def equal() -> HeldOut:  # so that the first is the best
         return HeldOut({"sort": env_with(lambda completion, problem: 1.0)}, every=2, problems=4)
 
-    with Run(tmp_path / "whole", {}, loggers=()) as run:
-        expected, _ = learn(equal(), run)
-    with (
-        Run(tmp_path / "cut", {}, loggers=()) as run,
-        mock.patch.object(Run, "keep_checkpoint", side_effect=SystemExit),
-        pytest.raises(SystemExit),
-    ):
-        learn(equal(), run)
-    assert len(lines(tmp_path / "cut")) == 1
+    keep = Run.keep_checkpoint
+
+    def killed(run: Run, *arguments: Any) -> Any:
+        if run.folder.name == "cut" and not (tmp_path / "killed").exists():
+            (tmp_path / "killed").touch()
+            raise SystemExit
+        return keep(run, *arguments)
+
+    with mock.patch.object(Run, "keep_checkpoint", killed):
+        resumed_is_whole(tmp_path, equal, equal(), SystemExit, None)
     with Run(tmp_path / "cut", {}, loggers=(), resume=True) as run:
-        resumed, _ = learn(equal(), run)
         assert run.best_checkpoint() == run.checkpoint_folder(0)
-        assert [row["step"] for row in run.rows() if "reward" not in row] == [
-            0,
-            2,
-            4,
-            6,
-            6,
-        ]  # last, the best is confirmed
-    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
-    assert torch.equal(all_weights(resumed), all_weights(expected))
-
-
-@pytest.mark.parametrize("part", [False, True])
-def test_nothing_is_evaluated_in_the_environment_of_training(part: bool) -> None:
-    env: Any = sort_env("grpo")
-    training = rlvr_envs.mix({"sort": env}) if part else env
-    agent = make_agent("grpo", playing_policy(env), problems_per_step=2, lag=1)
-    with pytest.raises(InvalidArgumentError, match="'held' in the environment of training or a part of it"):
-        agent.learn(training, steps=2, held_out=HeldOut({"held": env}, problems=4))
-    assert agent.steps == 0
+        steps = [row["step"] for row in run.rows() if "reward" not in row]
+    assert steps == [0, 2, 4, 6, 6]  # the last one confirms the best
 
 
 def test_the_best_checkpoint_is_kept_and_confirmed_on_other_problems_with_its_own_weights(tmp_path: Path) -> None:
@@ -231,12 +219,19 @@ def test_training_ends_at_a_score_or_when_it_is_stale() -> None:
 
 
 def test_a_plan_that_can_measure_nothing_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="has no environment"):
-        HeldOut({})
-    with pytest.raises(InvalidArgumentError, match="all 2 samples of a problem are the same at temperature 0"):
-        plan(temperature=0.0)
-    with pytest.raises(InvalidArgumentError, match="has no condition"):
-        StopWhen()
+    env: Any = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env), problems_per_step=2, lag=1)
+    held = HeldOut({"held": env}, problems=4)
+    for wrong, message in (
+        (lambda: HeldOut({}), "has no environment"),
+        (lambda: plan(temperature=0.0), "all 2 samples of a problem are the same at temperature 0"),
+        (lambda: StopWhen(), "has no condition"),
+        (lambda: agent.learn(env, steps=2, held_out=held), "'held' in the environment of training or a part of it"),
+        (lambda: agent.learn(rlvr_envs.mix({"a": env}), steps=2, held_out=held), "'held' in the environment of train"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            wrong()
+    assert agent.steps == 0
 
 
 def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command) -> None:
@@ -246,20 +241,15 @@ def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command
     options += ["--problems-per-step", "2", "--group-size", "2", "--loggers", "--eval-every", "1"]
     for name, others, warned in (("a", [], 1), ("b", ["--eval-env", "Addition"], 0)):
         code, _, errors = rlvr(*options, *others, "--run-folder", tmp_path / name)
-        assert code == 0
-        assert errors.count("evaluations of Text use the problems of training") == warned
+        assert (code, errors.count("evaluations of Text use the problems of training")) == (0, warned)
     sort, mixed = sort_env("grpo"), rlvr_envs.mix({"sort": sort_env("grpo")})
     assert plan().of_training(sort) == plan().of_training(mixed) == ["sort"]
     other: Any = rlvr_envs.environment_class("Sort").make_vec(2, split="test")
     assert plan().of_training(other) == []
-
-
-def test_problems_are_compared_by_their_prompts_alone_whatever_their_references_are() -> None:
-    def world() -> Any:
-        dataset = [Problem(str(n), f"{n}+1=", np.array([n, n])) for n in range(3)]
-        return SimpleNamespace(unwrapped=SimpleNamespace(dataset=dataset))
-
-    assert HeldOut({"own": world()}).of_training(world()) == ["own"]
+    # Whatever their references are, problems are compared by their prompts.
+    dataset = [Problem(str(n), f"{n}+1=", np.array([n, n])) for n in range(3)]
+    one, same = (SimpleNamespace(unwrapped=SimpleNamespace(dataset=dataset)) for _ in range(2))
+    assert HeldOut({"own": one}).of_training(same) == ["own"]  # type: ignore[dict-item, arg-type]
 
 
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, rlvr: Command) -> None:
