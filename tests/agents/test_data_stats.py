@@ -76,11 +76,9 @@ def test_references_that_the_verifier_can_t_read_are_named() -> None:
 @pytest.mark.parametrize(
     ("gold", "kind"),
     [
-        ("-3", "number"),
         (r"-\frac{3}{4}", "number"),
         (0.5, "number"),
         (r"50\%", "number"),
-        ("x^2 + 1", "expression"),
         (r"\sqrt{2}", "expression"),
         (r"5\text{ cm}", "quantity"),
         ("(1, 2)", "tuple or interval"),
@@ -89,7 +87,6 @@ def test_references_that_the_verifier_can_t_read_are_named() -> None:
         ("x = 3", "relation"),
         (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "matrix"),
         ("all even integers", "words"),
-        ("{1", "unreadable"),
         ([1], "unreadable"),
     ],
 )

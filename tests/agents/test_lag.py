@@ -198,24 +198,21 @@ def test_an_exception_while_sampling_is_raised_where_the_batch_is_wanted(tmp_pat
 @pytest.mark.filterwarnings("ignore:the verifier broke")
 def test_a_verifier_that_is_mended_judges_again_what_it_broke_on() -> None:
     whole, _ = learned("grpo", 4, lag=1, problems_per_step=11)  # with 33 episodes one step is enough to tell
-    broken = [False]
+    broken = threading.Event()
 
     def flaky(completion: str, problem: Problem) -> float:
-        if broken[0]:
+        if broken.is_set():
             raise ConnectionError("the judge is away")
         return digits(completion, problem)
 
     env = env_with(flaky)
     agent = agent_for(env, lag=1, problems_per_step=11)
-
-    def away(step: int, _: object) -> None:
-        wait_until_sampled(agent)  # with the verifier that works
-        broken[0] = True
-
+    # The first batches are sampled with the verifier that works.
+    away = [lambda *_: wait_until_sampled(agent), lambda *_: broken.set()]
     with pytest.raises(VerifierFailureError, match="the judge is away"):
-        agent.learn(env, steps=40, callbacks=[away])
+        agent.learn(env, steps=40, callbacks=away)
     assert agent.steps == 2
-    broken[0] = False
+    broken.clear()
     agent.learn(env, steps=4)
     assert torch.equal(all_weights(agent), all_weights(whole))
 

@@ -153,10 +153,12 @@ def test_a_merged_copy_on_a_device_leaves_the_model_as_it_is() -> None:
 
 
 def test_bad_settings_are_named() -> None:
-    with pytest.raises(InvalidArgumentError, match="rank must be at least 1, got 0"):
-        add_lora(tiny_policy().model, rank=0)
-    with pytest.raises(InvalidArgumentError, match="has an adapter already"):
-        add_lora(adapted().model)
+    for model, rank, message in (
+        (tiny_policy().model, 0, "least 1, got 0"),
+        (adapted().model, 2, "an adapter already"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            add_lora(model, rank=rank)
 
 
 @FLOAT64
