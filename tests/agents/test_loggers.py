@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -91,7 +92,8 @@ def test_a_resumed_run_goes_on_under_its_name_and_what_a_service_prints_is_not_o
     assert first.startswith("run-")
     assert all((settings["resume"], settings["config"]["a"]) == ("allow", 1) for settings in settings_of(module))
     captured = capsys.readouterr()
-    assert (captured.out, "hello" in captured.err) == ("", True)
+    if name == "trackio":  # whose module prints in this process
+        assert (captured.out, "hello" in captured.err) == ("", True)
 
 
 @pytest.mark.parametrize("name", ["wandb", "trackio", "tensorboard"])
@@ -128,8 +130,7 @@ def test_what_is_no_logger_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_logger_that_fails_warns_once_and_the_run_goes_on(tmp_path: Path) -> None:
-    failing, sound = (mock.MagicMock(spec=["log", "close", "__repr__"]) for _ in range(2))
-    failing.__repr__.return_value = "Recorder()"
+    failing, sound = (mock.Mock(spec=["log", "close"]) for _ in range(2))
     failing.log.side_effect = [None, ConnectionError(f"no\nway to http://me:{SECRET}@host")]
     failing.close.side_effect = OSError("full")
     run = Run(tmp_path, {}, loggers=[failing, sound])
@@ -137,10 +138,10 @@ def test_a_logger_that_fails_warns_once_and_the_run_goes_on(tmp_path: Path) -> N
     with pytest.warns(UserWarning, match="the logger") as warned:
         run.log(2, {"reward": 0.1})
     run.log(3, {"reward": 0.2})  # a second warning would be an error
-    with pytest.warns(UserWarning, match=r"Recorder\(\) failed when it was closed: OSError: full"):
+    with pytest.warns(UserWarning, match=re.escape(f"{failing!r} failed when it was closed: OSError: full")):
         run.close()
     (said,) = (str(warning.message) for warning in warned)
-    assert "the logger Recorder() failed at step 2 and gets no more metrics: ConnectionError: no way to" in said
+    assert f"the logger {failing!r} failed at step 2 and gets no more metrics: ConnectionError: no way to" in said
     assert said.endswith(f"{tmp_path / 'metrics.jsonl'} has all metrics")
     assert SECRET not in said
     assert [row["step"] for row in lines(tmp_path)] == [1, 2, 3]
