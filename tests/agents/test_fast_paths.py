@@ -193,37 +193,26 @@ def test_costs_are_those_of_the_layers_as_they_are() -> None:
 
 
 @FLOAT64
-@pytest.mark.parametrize("name", ["qwen2", "gpt2", "multiplied"])
-def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None:
+@pytest.mark.parametrize(("name", "known"), [("qwen2", True), ("gpt2", True), ("multiplied", True), ("qwen2", False)])
+def test_states_of_the_packed_pass_are_those_of_the_plain_one(
+    name: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The head's input is caught where a trial says that the body's states are not all there is to logits."""
     batch = make_batch(groups())
-    first, mask = batch.first, batch.loss_mask
-    shared = CausalLMPolicy(model(name, VOCAB))
     plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
     expected = plain.read(batch, with_states=True)
+    if not known:
+        monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
+    shared = CausalLMPolicy(model(name, VOCAB))
     result = shared.read(batch, with_states=True)
     assert (result.shared, expected.shared) == (True, False)
     assert result.states is not None
     assert expected.states is not None
-    own = mask[:, first:]
+    own, rows, ends = batch.loss_mask[:, batch.first :], torch.arange(len(batch)), batch.lengths - batch.first
     assert_equal(result.states[:, :-1][own], expected.states[:, :-1][own])
-    assert_equal(result.logprobs[own], expected.logprobs[own])
-    rows = torch.arange(len(batch))
-    ends = batch.lengths - first
     assert_equal(result.states[rows, ends], expected.states[rows, ends])
+    assert_equal(result.logprobs[own], expected.logprobs[own])
     assert_equal(shared.read_states(batch), result.states)
-
-
-@FLOAT64
-def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The head's input is caught where a trial says that the body's states are not all there is to logits."""
-    batch = make_batch(groups())
-    known = CausalLMPolicy(model("qwen2", VOCAB)).read_states(batch)
-    monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
-    policy = CausalLMPolicy(model("qwen2", VOCAB))
-    outputs = policy.read(batch, with_states=True)
-    assert outputs.shared
-    assert_equal(outputs.states, known)
-    assert_equal(policy.read_states(batch), known)
 
 
 @FLOAT64

@@ -95,10 +95,9 @@ def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.Lo
     with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: set it to 'off'"):
         CausalLMPolicy(model, PolicyConfig(checkpointing="on"))
     memory._say_kept.cache_clear()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            with checkpointed(model, True):  # as "auto" would on a GPU
-                pass
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING), checkpointed(model, True):  # as "auto" would on a GPU
+            pass
     assert [record.getMessage()[:34] for record in caplog.records] == ["activations of CTRLLMHeadModel are"]
 
 
