@@ -132,13 +132,13 @@ def test_what_is_no_logger_is_refused(tmp_path: Path) -> None:
 def test_a_logger_that_fails_warns_once_and_the_run_goes_on(tmp_path: Path) -> None:
     failing, sound = (mock.Mock(spec=["log", "close"]) for _ in range(2))
     failing.log.side_effect = [None, ConnectionError(f"no\nway to http://me:{SECRET}@host")]
-    failing.close.side_effect = OSError("full")
+    sound.close.side_effect = OSError("full")
     run = Run(tmp_path, {}, loggers=[failing, sound])
     run.log(1, {"reward": 0.0})
     with pytest.warns(UserWarning, match="the logger") as warned:
         run.log(2, {"reward": 0.1})
     run.log(3, {"reward": 0.2})  # a second warning would be an error
-    with pytest.warns(UserWarning, match=re.escape(f"{failing!r} failed when it was closed: OSError: full")):
+    with pytest.warns(UserWarning, match=re.escape(f"{sound!r} failed when it was closed: OSError: full")):
         run.close()
     (said,) = (str(warning.message) for warning in warned)
     assert f"the logger {failing!r} failed at step 2 and gets no more metrics: ConnectionError: no way to" in said
