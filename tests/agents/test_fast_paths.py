@@ -50,17 +50,9 @@ from tests.envs.helpers import vector_env
 from verifiers import Problem
 
 BYTES = 257
-SIZES: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 128,
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
+SIZES: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
+SIZES |= dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
 CONFIGS: dict[str, Any] = {
     "qwen2": partial(Qwen2Config, **SIZES),
     "llama": partial(LlamaConfig, **SIZES),
