@@ -85,6 +85,7 @@ def test_what_stood_on_a_layer_before_stands_there_after() -> None:
     assert hooked.forward is hook
     assert "forward" not in vars(plain)
     policy = CausalLMPolicy(policy.model, PolicyConfig(checkpointing="on"))
+    hook.reset_mock()
     policy.forward(torch.zeros(1, 4, dtype=torch.long), 1).logprobs.sum().backward()
     assert hook.call_count == 2  # forward, and again in the backward pass
     assert hooked.forward is hook
