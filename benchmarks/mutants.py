@@ -59,7 +59,7 @@ REFERENCE = f"{AGENTS}numpy_reference.py"
 SUBJECTS: dict[str, tuple[str, list[str]]] = {
     "advantages": ("agents/advantages.py", [f"{AGENTS}advantages.py", REFERENCE, f"{AGENTS}turn_credit.py"]),
     "losses": ("agents/losses.py", [f"{AGENTS}losses.py", REFERENCE, f"{AGENTS}metrics.py", f"{AGENTS}dpo.py"]),
-    "kl": ("agents/kl.py", [f"{AGENTS}kl.py", REFERENCE]),
+    "kl": ("agents/kl.py", [f"{AGENTS}losses.py", REFERENCE]),
     "statistics": (
         "verifiers/statistics.py",
         [f"{VERIFIERS}statistics.py", f"{AGENTS}clusters.py", f"{AGENTS}evaluation.py"],

@@ -98,7 +98,6 @@ CORE_FILES = (
 FULL_TESTS = (
     "test_a_prelude_is_the_programs_alone",
     "test_a_reference_that_nothing_can_be_judged_by_is_an_error",
-    "test_agents_learn_the_same_without_float64",
     "test_an_answer_in_a_box_is_judged_like_the_bare_answer",
     "test_cases_that_fail_have_a_limit_together",
     "test_each_failure_of_a_script_has_its_class",

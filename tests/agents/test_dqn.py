@@ -6,7 +6,6 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import pytest
 import torch
@@ -18,7 +17,6 @@ from agents import (
     LearnerConfig,
     MLPPolicy,
     TorchPolicy,
-    agent_classes,
     make_batch,
 )
 from agents.algorithms.dqn import action_values
@@ -34,19 +32,16 @@ from verifiers import InvalidArgumentError
 V = 4
 
 
-def shown(length: int) -> np.ndarray:
-    return np.arange(length * 2, dtype=np.float32).reshape(length, 2)
-
-
-# The buffer
+def filled(*trajectories: Any, size: int = 8, bootstraps: bool = False) -> ReplayBuffer:
+    buffer = ReplayBuffer(size, V)
+    buffer.add(trajectories, bootstraps=bootstraps)
+    return buffer
 
 
 def test_transitions_of_tokens_end_before_the_next_own_token() -> None:
     """Two prompt tokens, an action, a token of the environment with a reward of its own, and another action."""
     one = trajectory([0, 0, 1, 0, 1], tokens=[1, 2, 3, 1, 2], rewards=[0, 0, 0.5, 0.25, 2])
-    buffer = ReplayBuffer(8, V)
-    buffer.add([one], bootstraps=False)
-    batch, legal = buffer.sample(np.arange(2))
+    batch, legal = filled(one).sample(np.arange(2))
     assert batch.tokens.tolist() == [[1, 2, 3, 1, 0], [1, 2, 3, 1, 2]]
     assert batch.lengths.tolist() == [4, 5]
     assert batch.loss_mask.tolist() == [[False, False, True, False, False], [False, False, False, False, True]]
@@ -57,72 +52,55 @@ def test_transitions_of_tokens_end_before_the_next_own_token() -> None:
 
 
 def test_transitions_of_vectors_are_pairs_of_states() -> None:
-    one = trajectory([0, 1, 1], tokens=[0, 3, 1], rewards=[0, 1, 2], observations=shown(3))
-    buffer = ReplayBuffer(8, V)
-    buffer.add([one], bootstraps=False)
-    batch, _ = buffer.sample(np.arange(2))
+    shown = np.arange(6, dtype=np.float32).reshape(3, 2)
+    one = trajectory([0, 1, 1], tokens=[0, 3, 1], rewards=[0, 1, 2], observations=shown)
+    batch, _ = filled(one).sample(np.arange(2))
     assert batch.tokens.tolist() == [[0, 3], [3, 1]]
     assert batch.loss_mask.tolist() == [[False, True]] * 2
     assert batch.observations is not None
-    np.testing.assert_array_equal(batch.observations, [shown(3)[:2], shown(3)[1:]])
+    np.testing.assert_array_equal(batch.observations, [shown[:2], shown[1:]])
 
 
-@pytest.mark.parametrize(("ending", "bootstraps", "goes_on"), [
-    ({"terminated": True, "truncated": False}, True, False),
-    ({"terminated": False, "truncated": True}, True, True),
-    ({"terminated": False, "truncated": True}, False, False),
-])  # fmt: skip
-def test_a_time_limit_goes_on_if_asked(ending: Any, bootstraps: bool, goes_on: bool) -> None:
-    buffer = ReplayBuffer(8, V)
-    buffer.add([trajectory([0, 1], **ending)], bootstraps=bootstraps)
-    assert buffer.sample(np.zeros(1, dtype=np.int64))[0].truncated.tolist() == [goes_on]
+@pytest.mark.parametrize(
+    ("terminated", "bootstraps", "goes_on"), [(True, True, False), (False, True, True), (False, False, False)]
+)
+def test_a_time_limit_goes_on_if_asked(terminated: bool, bootstraps: bool, goes_on: bool) -> None:
+    one = trajectory([0, 1], terminated=terminated, truncated=not terminated)
+    assert filled(one, bootstraps=bootstraps).sample(np.zeros(1, np.int64))[0].truncated.tolist() == [goes_on]
 
 
 def test_the_oldest_transitions_are_dropped_and_a_copy_holds_the_same() -> None:
-    buffer = ReplayBuffer(3, V)
+    buffer, copy, rows = ReplayBuffer(3, V), ReplayBuffer(3, V), np.arange(3)
     for score in range(5):
         buffer.add([trajectory([0, 1] + [0] * score, rewards=[0, score] + [0] * score)], bootstraps=False)
-    rows = np.arange(3)
     assert len(buffer) == 3
     assert sorted(buffer.sample(rows)[0].scores.tolist()) == [2, 3, 4]
-    copy = ReplayBuffer(3, V)
     copy.load_state_dict(buffer.state_dict())
-    copy.add([trajectory([0, 1])], bootstraps=False)
-    buffer.add([trajectory([0, 1])], bootstraps=False)
-    for ours, theirs in zip(
-        dataclasses.astuple(buffer.sample(rows)[0]), dataclasses.astuple(copy.sample(rows)[0]), strict=True
-    ):
-        assert torch.equal(ours, theirs) if isinstance(ours, torch.Tensor) else ours == theirs
+    samples = []
+    for one in (buffer, copy):
+        one.add([trajectory([0, 1])], bootstraps=False)
+        samples.append(dataclasses.astuple(one.sample(rows)[0]))
+    for mine, other in zip(*samples, strict=True):
+        assert torch.equal(mine, other) if isinstance(mine, torch.Tensor) else mine == other
 
 
 def test_legal_tokens_are_those_of_the_next_state() -> None:
     masks = np.packbits(np.array([[1, 1, 1, 1], [1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool), axis=1)
-    buffer = ReplayBuffer(2, V)
-    buffer.add([trajectory([0, 1, 1], action_masks=masks)], bootstraps=True)
+    buffer = filled(trajectory([0, 1, 1], action_masks=masks), size=2, bootstraps=True)
     assert buffer.sample(np.arange(2))[1].tolist() == [[False, False, True, True]] * 2
-
-
-# Targets and gradients
-
-
-def table_agent(values: Any, target: Any, **settings: Any) -> DQN:
-    """An agent whose values are a table: row x has those of the state after token x."""
-    policy = TorchPolicy(torch.nn.Embedding.from_pretrained(torch.tensor(values), freeze=False), torch.nn.Identity())
-    agent = DQN(policy, DQNConfig(gamma=0.5, learner=LearnerConfig(learning_rate=1e-3), **settings))
-    agent.target.model["body"].weight.data = torch.tensor(target)
-    return agent
 
 
 @pytest.mark.parametrize("double", [False, True])
 def test_targets_by_hand(double: bool) -> None:
     """After token 1 action 2 is best, of the legal ones 0, and by the target network of those 3; then the episode ends."""
-    values = [[0.0, 0.0, 0.0, 0.0], [5.0, 4.0, 9.0, 3.0], [1.0, 2.0, 3.0, 4.0], [0.0, 0.0, 0.0, 0.0]]
-    target = [[0.0, 0.0, 0.0, 0.0], [10.0, 20.0, 90.0, 40.0], [0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 0.0]]
-    agent = table_agent(values, target, double=double)
+    values = [[0.0] * 4, [5.0, 4.0, 9.0, 3.0], [1.0, 2.0, 3.0, 4.0], [0.0] * 4]  # row x: of the state after token x
+    target = [[0.0] * 4, [10.0, 20.0, 90.0, 40.0], [0.0] * 4, [0.0] * 4]
+    table = torch.nn.Embedding.from_pretrained(torch.tensor(values), freeze=False)
+    agent = DQN(TorchPolicy(table, torch.nn.Identity()), DQNConfig(gamma=0.5, double=double))
+    agent.target.model["body"].weight.data = torch.tensor(target)
     masks = np.packbits(np.array([[1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 0, 1]], dtype=bool), axis=1)
     one = trajectory([0, 1, 1], tokens=[2, 1, 0], rewards=[0, 1, 7], action_masks=masks)
-    agent.buffer.add([one], bootstraps=False)
-    made, wanted = agent.values_and_targets(*agent.buffer.sample(np.arange(2)))
+    made, wanted = agent.values_and_targets(*filled(one).sample(np.arange(2)))
     assert made.tolist() == [2.0, 5.0]  # of action 1 after token 2, and of action 0 after token 1
     assert wanted.tolist() == [1 + 0.5 * (10.0 if double else 40.0), 7.0]
     assert not wanted.requires_grad
@@ -153,9 +131,6 @@ def test_values_of_a_language_model_are_its_logits() -> None:
         torch.testing.assert_close(after[row], logits[length - 1], rtol=1e-4, atol=1e-5)
 
 
-# Acting
-
-
 def test_epsilon_greedy_draws_legal_tokens_as_often_as_it_says() -> None:
     """Over 20 000 rows, with 5 standard deviations of the counts."""
     count, epsilon = 20_000, 0.4
@@ -173,34 +148,25 @@ def test_epsilon_greedy_draws_legal_tokens_as_often_as_it_says() -> None:
     np.testing.assert_allclose(np.exp(action.logprobs[:, 0]), probabilities[action.tokens[:, 0]], rtol=1e-5)
 
 
-# Learning
-
-
-def learns_world(name: str, steps: int, options: dict[str, Any], settings: dict[str, Any]) -> None:
-    """Train, and compare the greedy return of every problem with the best one by dynamic programming."""
-    env = make_any_vec(name, 16, options, {})
-    agent = DQN(
-        MLPPolicy.for_env(env, hidden=(32,)),
-        DQNConfig.for_control(
-            learner=LearnerConfig(learning_rate=5e-3),
-            learn_from=100,
-            target_every=20,
-            batch_size=32,
-            tokens_per_update=4.0,
-            **settings,
-        ),
+def test_the_greedy_policy_is_the_best_one_in_a_maze_of_states() -> None:
+    """The greedy return of every problem is the best one by dynamic programming."""
+    env = make_any_vec("MazeState", 16, {"layout": corridor.LAYOUT, "step_reward": -0.1}, {})
+    config = DQNConfig.for_control(
+        learner=LearnerConfig(learning_rate=5e-3),
+        learn_from=100,
+        target_every=20,
+        batch_size=32,
+        tokens_per_update=4.0,
+        epsilon_tokens=600,
+        gamma=0.9,
     )
-    agent.learn(env, steps=steps)
+    agent = DQN(MLPPolicy.for_env(env, hidden=(32,)), config)
+    agent.learn(env, steps=12)
     single = env.envs[0].unwrapped
     best = exact.optimal_values(exact.state_mdp(single), horizon=single.max_steps).state[-1]
     evaluation = agent.evaluate(env, problems=100)
     starts = [int(one.observations[0].argmax()) for one in evaluation.trajectories if one.observations is not None]
     assert [row.score for row in evaluation.rows] == pytest.approx(best[starts].tolist())
-
-
-def test_the_greedy_policy_is_the_best_one_in_a_maze_of_states() -> None:
-    layout = corridor.LAYOUT
-    learns_world("MazeState", 12, {"layout": layout, "step_reward": -0.1}, {"epsilon_tokens": 600, "gamma": 0.9})
 
 
 def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
@@ -217,11 +183,7 @@ def test_a_resumed_agent_goes_on_as_if_never_stopped(tmp_path: Path) -> None:
     second.load(tmp_path / "saved")
     second.learn(env, steps=3)
     for ours, theirs in ((whole.policy, second.policy), (whole.target, second.target)):
-        for weight, other in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
-            assert torch.equal(weight, other)
-
-
-# Errors
+        assert all(map(torch.equal, ours.model.parameters(), theirs.model.parameters()))
 
 
 @pytest.mark.parametrize(
@@ -241,12 +203,13 @@ def test_settings_that_dqn_can_not_have(settings: dict[str, Any], message: str) 
 
 
 def test_what_dqn_does_not_have() -> None:
-    assert agent_classes("dqn") == (DQN, DQNConfig)
-    env: Any = gymnasium.make_vec("rlvr/Sort-v0", num_envs=1, tokenizer="char", max_new_tokens=2)
+    env = sort_env("dqn")
     agent = DQN(playing_policy(env), DQNConfig())
     batch = make_batch([trajectory([0, 1])])
-    for call in (lambda: agent.advantages(batch), lambda: agent.loss(batch, batch.logprobs, batch.rewards)):
-        with pytest.raises(InvalidArgumentError, match="no policy gradient"):
+    for call, message in (
+        (lambda: agent.advantages(batch), "no policy gradient"),
+        (lambda: agent.loss(batch, batch.logprobs, batch.rewards), "no policy gradient"),
+        (lambda: agent.evaluate(env, greedy=False), "evaluated greedily"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
             call()
-    with pytest.raises(InvalidArgumentError, match="evaluated greedily"):
-        agent.evaluate(env, greedy=False)

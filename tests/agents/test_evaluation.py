@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -29,8 +28,6 @@ from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Outcome, Verdict
 from verifiers.statistics import share_interval
 
-# Summaries
-
 
 def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Evaluation:
     rows = [
@@ -39,9 +36,12 @@ def summary(trajectories: list[Trajectory], problems: int, samples: int) -> Eval
     return summarize_evaluation(rows, problems, samples, trajectories=trajectories)
 
 
-def share_bounds(shares: Sequence[float]) -> tuple[float, float]:
-    interval = share_interval(shares)
+def ends(interval: Any) -> tuple[float, float]:
     return interval.low, interval.high
+
+
+def unanswered(index: int) -> Sample:
+    return Sample.failed("no answer", problem=index, problem_id=f"p{index}", sample=0, seed=0)
 
 
 def judged(outcome: Outcome, group: int, **fields: Any) -> Trajectory:
@@ -51,15 +51,12 @@ def judged(outcome: Outcome, group: int, **fields: Any) -> Trajectory:
 
 def test_right_or_wrong_gets_wilsons_interval() -> None:
     outcomes = [Outcome.CORRECT] * 3 + [Outcome.INCORRECT] * 4 + [Outcome.NO_ANSWER] * 2 + [Outcome.TIMEOUT]
-    trajectories = [
-        judged(outcome, index, truncated=outcome is Outcome.NO_ANSWER) for index, outcome in enumerate(outcomes)
-    ]
-    result = summary(trajectories, 10, 1)
+    played = [judged(outcome, index, truncated=outcome is Outcome.NO_ANSWER) for index, outcome in enumerate(outcomes)]
+    result = summary(played, 10, 1)
     assert result.score == 0.3
-    assert result.interval == share_bounds([1.0] * 3 + [0.0] * 7)
     assert result.outcomes == {"correct": 3, "incorrect": 4, "no_answer": 2, "timeout": 1}
     assert (result.problems, result.samples, result.truncated, result.verifier_errors) == (10, 1, 2, 0)
-    assert result.trajectories == tuple(trajectories)
+    assert result.trajectories == tuple(played)
     assert str(result) == "0.300 [0.087, 0.658, approximately] (10 problems x 1)"
 
 
@@ -67,11 +64,10 @@ def test_broken_verifiers_are_counted_and_left_out() -> None:
     outcomes = [Outcome.CORRECT, Outcome.VERIFIER_ERROR, Outcome.INCORRECT, Outcome.VERIFIER_ERROR, Outcome.CORRECT]
     result = summary([judged(outcome, index) for index, outcome in enumerate(outcomes)], 5, 1)
     assert result.score == pytest.approx(2 / 3)
-    assert result.interval == share_bounds([1.0, 0.0, 1.0])
+    assert result.interval == ends(share_interval([1.0, 0.0, 1.0]))
     assert result.bounds == (2 / 5, 4 / 5)
     assert "(0.400 with all of them wrong, 0.800 with all right)" in str(result)
-    assert result.verifier_errors == 2
-    assert result.outcomes["verifier_error"] == 2
+    assert result.verifier_errors == result.outcomes["verifier_error"] == 2
     assert "2 verifier errors left out" in str(result)
 
 
@@ -81,7 +77,7 @@ def test_the_score_is_a_mean_over_problems_and_not_over_completions() -> None:
     result = summary(trajectories, 3, 4)
     means = np.array([2 / 3, 0, 0.5])
     assert result.score == pytest.approx(means.mean(), abs=1e-15)
-    assert result.interval == share_bounds(means)
+    assert result.interval == ends(share_interval(means))
     assert result.bounds == pytest.approx((np.mean([0.5, 0, 0.5]), np.mean([0.75, 0.75, 0.5])))
     assert result.verifier_errors == 4
 
@@ -93,20 +89,12 @@ def test_scores_beyond_1_get_students_interval() -> None:
     assert result.interval == pytest.approx((scores.mean() - half, scores.mean() + half), abs=1e-6)
 
 
-def test_one_problem_with_several_samples_says_nothing_about_others() -> None:
+def test_one_problem_with_several_samples_says_nothing_about_others_and_errors_nothing_at_all() -> None:
     result = summary([scored(1.0), scored(0.0)], 1, 2)
-    assert result.score == 0.5
-    assert result.interval == (0.0, 1.0)
-
-
-def test_nothing_was_verified() -> None:
+    assert (result.score, result.interval) == (0.5, (0.0, 1.0))
     results = summary([judged(Outcome.VERIFIER_ERROR, index) for index in range(3)], 3, 1)
-    assert math.isnan(results.score)
-    assert all(math.isnan(end) for end in results.interval)
+    assert all(math.isnan(number) for number in (results.score, *results.interval))
     assert results.verifier_errors == 3
-
-
-# Evaluating
 
 
 class SaysItsLetter:
@@ -118,11 +106,9 @@ class SaysItsLetter:
         self.seeds: list[int] = []
 
     def act(self, observation: Observation, **_: object) -> Action:
-        letters = ord("a") + (observation["tokens"] == ord("Q")).sum(axis=1) - 1
-        count = len(letters)
-        return Action(
-            letters.astype(np.int64)[:, None], np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32)
-        )
+        letters = ord("a") + (observation["tokens"] == ord("Q")).sum(axis=1, keepdims=True) - 1
+        zeros = np.zeros(letters.shape, dtype=np.float32)
+        return Action(letters.astype(np.int64), np.ones(len(letters), dtype=np.int64), zeros)
 
     def begin(self, rows: np.ndarray, seeds: np.ndarray) -> None:
         self.seeds += seeds.tolist()
@@ -144,25 +130,27 @@ def test_an_environment_that_says_no_number_of_problems_is_evaluated_on_as_many_
     def results(rows: int, **settings: Any) -> Evaluation:
         return evaluate(third_party(rows, DrawnPrompt), tiny_policy(), problems=6, samples=2, **settings)
 
+    def starts_of(evaluation: Evaluation) -> list[int]:
+        return [int(trajectory.tokens[0]) for trajectory in evaluation.trajectories]
+
     one = results(4)
-    starts = [int(trajectory.tokens[0]) for trajectory in one.trajectories]
+    starts = starts_of(one)
     assert (one.problems, len(starts)) == (6, 12)
     assert starts[::2] == starts[1::2]
     assert len(set(starts)) > 2
-    again = results(3)
-    assert [trajectory.tokens.tolist() for trajectory in again.trajectories] == [
-        trajectory.tokens.tolist() for trajectory in one.trajectories
-    ]
-    assert [int(trajectory.tokens[0]) for trajectory in results(4, seed=1).trajectories] != starts
+    assert starts_of(results(3)) == starts != starts_of(results(4, seed=1))
     agent = Reinforce(tiny_policy(), ReinforceConfig(problems_per_step=4))
     assert agent.evaluate(third_party(2, DrawnPrompt), problems=6, samples=2).score == one.score
 
 
-def test_without_any_number_of_problems_the_error_says_what_to_do() -> None:
+def test_what_cannot_be_evaluated_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"has no num_problems: say how many .*problems=100"):
         evaluate(third_party(2), tiny_policy())
     with pytest.raises(InvalidArgumentError, match="can't evaluate 0 problems x 1: at least 1 of each"):
         evaluate(third_party(2), tiny_policy(), problems=0)
+    for problems, samples in ((len(PROBLEMS) + 1, 1), (0, 1), (1, 0)):
+        with pytest.raises(InvalidArgumentError, match=f"{problems} problems x {samples}.*has 5 problems"):
+            evaluate(vector_env(1), SaysItsLetter(), problems=problems, samples=samples)
 
 
 def test_a_samples_tokens_depend_on_no_other_sample() -> None:
@@ -182,39 +170,23 @@ def test_a_samples_tokens_depend_on_no_other_sample() -> None:
 
 
 def test_samples_that_are_all_the_same_are_warned_of() -> None:
-    policy = CausalLMPolicy(
-        tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2), PolicyConfig(temperature=0)
-    )
-    with pytest.warns(
-        UserWarning, match="all 3 samples of a problem are the same at temperature 0: choose a higher one"
-    ):
+    model = tiny_model(ByteTokenizer().vocab_size, layers=1, hidden_size=16, heads=2)
+    policy = CausalLMPolicy(model, PolicyConfig(temperature=0))
+    with pytest.warns(UserWarning, match="all 3 samples of a problem are the same at temperature 0: choose a higher"):
         evaluate(vector_env(2), policy, problems=2, samples=3)
     evaluate(vector_env(2), policy, problems=2)  # a warning would be an error
 
 
-def test_what_cannot_be_evaluated_is_named() -> None:
-    for problems, samples in ((len(PROBLEMS) + 1, 1), (0, 1), (1, 0)):
-        with pytest.raises(InvalidArgumentError, match=f"{problems} problems x {samples}.*has 5 problems"):
-            evaluate(vector_env(1), SaysItsLetter(), problems=problems, samples=samples)
-
-
 @pytest.mark.parametrize(("errored", "said"), [(0, None), (2, None), (3, "3 of 200 samples (1.5%) have no score")])
 def test_more_than_one_errored_sample_in_a_hundred_is_warned_of(errored: int, said: str | None) -> None:
-    rows = [
-        Sample.judged(Verdict.of(Outcome.CORRECT, "1"), problem=index, problem_id=f"p{index}", sample=0, score=1.0)
-        for index in range(200 - errored)
-    ]
-    rows += [
-        Sample.failed("no answer", problem=index, problem_id=f"p{index}", sample=0, seed=0)
-        for index in range(200 - errored, 200)
-    ]
+    rows = [unanswered(index) for index in range(errored)]
+    rows += [Sample.of(judged(Outcome.CORRECT, index), problem=index, sample=0) for index in range(errored, 200)]
     warning = summarize_evaluation(rows, 200, 1).warning
     assert warning is None if said is None else warning is not None and warning.startswith(said)
 
 
 def test_without_any_score_none_is_said_to_be_that_of_the_others() -> None:
-    rows = [Sample.failed("no answer", problem=index, problem_id=f"p{index}", sample=0, seed=0) for index in range(3)]
-    result = summarize_evaluation(rows, 3, 1)
+    result = summarize_evaluation([unanswered(index) for index in range(3)], 3, 1)
     assert result.warning == "none of the 3 samples has a score, since their verifier broke or their request failed"
     assert str(result).startswith("unknown (3 problems x 1, 3 failed requests left out")
     assert "nan" not in str(result)

@@ -4,27 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+from functools import partial
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 from transformers import (
+    AutoModelForCausalLM,
     CohereConfig,
-    CohereForCausalLM,
     Gemma2Config,
-    Gemma2ForCausalLM,
     GPT2Config,
-    GPT2LMHeadModel,
     GraniteConfig,
-    GraniteForCausalLM,
     LlamaConfig,
-    LlamaForCausalLM,
     MistralConfig,
-    MistralForCausalLM,
     Qwen2Config,
-    Qwen2ForCausalLM,
 )
 
 from agents import (
@@ -55,29 +50,17 @@ from tests.envs.helpers import vector_env
 from verifiers import Problem
 
 BYTES = 257
-SIZES: dict[str, Any] = {
-    "hidden_size": 32,
-    "intermediate_size": 48,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 128,
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
-MODELS: dict[str, Any] = {
-    "qwen2": lambda vocab: Qwen2ForCausalLM(Qwen2Config(vocab_size=vocab, **SIZES)),
-    "llama": lambda vocab: LlamaForCausalLM(LlamaConfig(vocab_size=vocab, **SIZES)),
-    "gpt2": lambda vocab: GPT2LMHeadModel(
-        GPT2Config(vocab_size=vocab, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=0, eos_token_id=0)
-    ),
-    "windows": lambda vocab: MistralForCausalLM(MistralConfig(vocab_size=vocab, **SIZES, sliding_window=6)),
-    "capped": lambda vocab: Gemma2ForCausalLM(
-        Gemma2Config(vocab_size=vocab, **SIZES, head_dim=8, final_logit_softcapping=5.0, sliding_window=6)
-    ),
-    "multiplied": lambda vocab: CohereForCausalLM(CohereConfig(vocab_size=vocab, **SIZES, logit_scale=0.25)),
-    "divided": lambda vocab: GraniteForCausalLM(GraniteConfig(vocab_size=vocab, **SIZES, logits_scaling=3.0)),
+SIZES: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+SIZES |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128}
+SIZES |= dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"))
+CONFIGS: dict[str, Any] = {
+    "qwen2": partial(Qwen2Config, **SIZES),
+    "llama": partial(LlamaConfig, **SIZES),
+    "gpt2": partial(GPT2Config, n_embd=32, n_layer=2, n_head=4, n_positions=128, bos_token_id=0, eos_token_id=0),
+    "windows": partial(MistralConfig, **SIZES, sliding_window=6),
+    "capped": partial(Gemma2Config, **SIZES, head_dim=8, final_logit_softcapping=5.0, sliding_window=6),
+    "multiplied": partial(CohereConfig, **SIZES, logit_scale=0.25),
+    "divided": partial(GraniteConfig, **SIZES, logits_scaling=3.0),
 }
 PROMPTS = [Problem(f"p{index}", "prompt"[index:] + "xyz" * 9, "e") for index in range(4)]
 
@@ -90,7 +73,7 @@ def nothing_said_yet() -> None:
 
 def model(name: str, vocab: int = BYTES) -> Any:
     torch.manual_seed(0)
-    made = MODELS[name](vocab)
+    made = AutoModelForCausalLM.from_config(CONFIGS[name](vocab_size=vocab))
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.mul_(3.0)
@@ -102,9 +85,6 @@ def world(rows: int = 8, **rules: Any) -> TokenVectorEnv:
 
 
 EPISODES = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(16)]
-
-
-# One flag
 
 
 def forward_widths(policy: CausalLMPolicy) -> list[tuple[int, int]]:
@@ -151,43 +131,18 @@ def test_one_flag_turns_all_off_and_changes_nothing(name: str, algorithm: str, m
     for one, same in zip(slow, quick, strict=True):
         assert one.tokens.tolist() == same.tokens.tolist()
         assert_equal_stored(same.logprobs, one.logprobs)
-    for key in ("loss", "entropy", "grad_norm"):
-        assert_equal_stored(metrics[key], expected[key])
+    assert_equal_stored(*([row[key] for key in ("loss", "entropy", "grad_norm")] for row in (metrics, expected)))
     assert_equal_stored(other, gradient)
 
 
-@FLOAT64
-def test_block_sampling_gives_the_same_tokens_as_the_flag_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vocabulary that is large enough for blocks."""
-    observation = {"tokens": np.arange(24, dtype=np.int32).reshape(4, 6), "length": np.array([6, 4, 5, 3])}
-    used = []
-
-    def spy(*args: Any, **kwargs: Any) -> Tensor:
-        used.append(kwargs["blocks"])
-        return sample(*args, **kwargs)
-
-    monkeypatch.setattr(acting, "sample", spy)
-    quick, slow = (
-        CausalLMPolicy(model("qwen2", 3000), PolicyConfig(fast=fast)).act(observation) for fast in (True, False)
-    )
-    assert used == [True, False]
-    assert quick.tokens.tolist() == slow.tokens.tolist()
-    assert_equal_stored(quick.logprobs, slow.logprobs)
-
-
 def test_the_flag_goes_to_greedy_policies_and_references() -> None:
-    policy = CausalLMPolicy(
-        model("qwen2"),
-        PolicyConfig(fast=False, checkpointing="on", shared_prefix=False, max_cached_tokens=7, seed=3, min_p=0.1),
-    )
+    settings: dict[str, Any] = {"fast": False, "checkpointing": "on", "shared_prefix": False, "max_cached_tokens": 7}
+    policy = CausalLMPolicy(model("qwen2"), PolicyConfig(**settings, seed=3, min_p=0.1))
     reference = GRPO(policy, GRPOConfig(kl_coefficient=0.1)).models.reference
     assert reference is not None
     assert reference.policy.config == policy.config
     assert policy.at_temperature(0.0).config == dataclasses.replace(policy.config, temperature=0.0)
     assert policy.at_temperature(0.0).vocab_size == policy.vocab_size
-
-
-# The choice between shared and plain
 
 
 def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
@@ -197,34 +152,26 @@ def test_the_share_of_micro_batches_that_were_shared_is_a_metric() -> None:
     batch.groups[-1] = 2
     learner = Learner(tiny_policy(), LearnerConfig(micro_batch_size=4))
     weights = torch.ones_like(batch.tokens, dtype=torch.float64)
-    metrics = learner.step(
-        batch,
-        weights,
-        Loss(
-            lambda batch, outputs, advantages: {"policy": -advantages * outputs.logprobs},
-            aggregation=Aggregation.TOKEN_MEAN,
-        ),
-    )
-    assert metrics["shared_prefix"] == pytest.approx(2 / 3)
+    loss = Loss(lambda _, outputs, advantages: {"policy": -advantages * outputs.logprobs}, Aggregation.TOKEN_MEAN)
+    assert learner.step(batch, weights, loss)["shared_prefix"] == pytest.approx(2 / 3)
 
 
-@pytest.mark.parametrize("name", ["eager", "windows"])
-def test_what_rules_sharing_out_is_said_once_for_the_reference_too(name: str, caplog: pytest.LogCaptureFixture) -> None:
-    made = model("windows" if name == "windows" else "qwen2", VOCAB)
-    if name == "eager":
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("qwen2", "Qwen2ForCausalLM %s: its attention is 'eager', but 'sdpa' is needed"),
+        ("windows", "MistralForCausalLM %s: some of its layers have no full attention"),
+    ],
+)
+def test_what_rules_sharing_out_is_said_once(name: str, reason: str, caplog: pytest.LogCaptureFixture) -> None:
+    made = model(name, VOCAB)
+    if name == "qwen2":
         made.set_attn_implementation("eager")
     with caplog.at_level(logging.WARNING):
         agent = GRPO(CausalLMPolicy(made), GRPOConfig(kl_coefficient=0.1))
-        metrics = agent.update(groups())
-    assert metrics["shared_prefix"] == 0
-    reasons = {
-        "eager": ("Qwen2ForCausalLM", "its attention is 'eager', but 'sdpa' is needed"),
-        "windows": ("MistralForCausalLM", "some of its layers have no full attention"),
-    }
-    model_name, reason = reasons[name]
-    assert [record.getMessage() for record in caplog.records] == [
-        f"in training, {model_name} computes prompts once for each completion, not once for each group: {reason}"
-    ]
+        assert agent.update(groups())["shared_prefix"] == 0
+    said = "in training, " + reason % "computes prompts once for each completion, not once for each group"
+    assert [record.getMessage() for record in caplog.records] == [said]
 
 
 def test_costs_are_those_of_the_layers_as_they_are() -> None:
@@ -237,46 +184,27 @@ def test_costs_are_those_of_the_layers_as_they_are() -> None:
     assert costs_of(model("capped")).pair == 2 * 2 * 4 * 8
 
 
-# A critic on the policy's states
-
-
 @FLOAT64
-@pytest.mark.parametrize("name", ["qwen2", "gpt2", "multiplied"])
-def test_states_of_the_packed_pass_are_those_of_the_plain_one(name: str) -> None:
-    batch = make_batch(groups())
-    first, mask = batch.first, batch.loss_mask
-    shared = CausalLMPolicy(model(name, VOCAB))
-    plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
-    expected = plain.read(batch, with_states=True)
-    result = shared.read(batch, with_states=True)
-    assert result.shared
-    assert not expected.shared
-    assert result.states is not None
-    assert expected.states is not None
-    own = mask[:, first:]
-    before, after = result.states[:, :-1][own], expected.states[:, :-1][own]
-    assert_equal(before, after)
-    assert_equal(result.logprobs[own], expected.logprobs[own])
-    rows = torch.arange(len(batch))
-    ends = batch.lengths - first
-    assert_equal(result.states[rows, ends], expected.states[rows, ends])
-    assert_equal(shared.read_states(batch), result.states)
-
-
-@FLOAT64
-def test_states_that_only_the_models_forward_knows_are_shared_too(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("name", "known"), [("qwen2", True), ("gpt2", True), ("multiplied", True), ("qwen2", False)])
+def test_states_of_the_packed_pass_are_those_of_the_plain_one(
+    name: str, known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The head's input is caught where a trial says that the body's states are not all there is to logits."""
     batch = make_batch(groups())
-    known = CausalLMPolicy(model("qwen2", VOCAB)).read_states(batch)
-    monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
-    policy = CausalLMPolicy(model("qwen2", VOCAB))
-    outputs = policy.read(batch, with_states=True)
-    assert outputs.shared
-    assert_equal(outputs.states, known)
-    assert_equal(policy.read_states(batch), known)
-
-
-# Logits
+    plain = CausalLMPolicy(model(name, VOCAB), PolicyConfig(shared_prefix=False))
+    expected = plain.read(batch, with_states=True)
+    if not known:
+        monkeypatch.setattr(language_model, "logit_transform", lambda _: None)
+    shared = CausalLMPolicy(model(name, VOCAB))
+    result = shared.read(batch, with_states=True)
+    assert (result.shared, expected.shared) == (True, False)
+    assert result.states is not None
+    assert expected.states is not None
+    own, rows, ends = batch.loss_mask[:, batch.first :], torch.arange(len(batch)), batch.lengths - batch.first
+    assert_equal(result.states[:, :-1][own], expected.states[:, :-1][own])
+    assert_equal(result.states[rows, ends], expected.states[rows, ends])
+    assert_equal(result.logprobs[own], expected.logprobs[own])
+    assert_equal(shared.read_states(batch), result.states)
 
 
 @FLOAT64
@@ -298,42 +226,20 @@ def test_scaled_and_capped_logits_are_read_by_chunks_too(name: str, monkeypatch:
         assert_equal(other[mask], one[mask])
 
 
-def test_a_transform_by_hand() -> None:
-    logits = torch.tensor([0.0, 2.0, -8.0])
-    assert model_capabilities.LogitTransform()(logits) is logits
-    torch.testing.assert_close(
-        model_capabilities.LogitTransform(scale=0.5, cap=2.0)(logits), 2 * torch.tanh(torch.tensor([0.0, 0.5, -2.0]))
-    )
-
-
-# Memory
-
-
 @FLOAT64
 @pytest.mark.parametrize("temperature", [0.0, 0.9])
-def test_choosing_by_a_few_rows_at_once_gives_the_same_tokens(
-    temperature: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings: dict[str, Any] = {"temperature": temperature, "top_p": 0.9}
-    whole = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
+def test_choosing_by_a_few_rows_gives_the_same_tokens(temperature: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = PolicyConfig(temperature=temperature, top_p=0.9)
+    whole = rollout(world(), CausalLMPolicy(model("qwen2"), settings), EPISODES)
     monkeypatch.setattr(acting, "LOGITS_AT_ONCE", 3 * BYTES)
-    sizes = []
-
-    def spy(logits: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        sizes.append(len(logits))
-        return sample(logits, *args, **kwargs)
-
+    spy = mock.Mock(side_effect=sample)
     monkeypatch.setattr(acting, "sample", spy)
-    limited = rollout(world(), CausalLMPolicy(model("qwen2"), PolicyConfig(**settings)), EPISODES)
-    assert [trajectory.tokens.tolist() for trajectory in limited] == [
-        trajectory.tokens.tolist() for trajectory in whole
-    ]
-    np.testing.assert_array_equal(limited[0].logprobs, whole[0].logprobs)
-    if temperature > 0:
-        assert max(sizes) == 3
-        assert [trajectory.action_masks.tolist() for trajectory in limited if trajectory.action_masks is not None] == [
-            trajectory.action_masks.tolist() for trajectory in whole if trajectory.action_masks is not None
-        ]
+    limited = rollout(world(), CausalLMPolicy(model("qwen2"), settings), EPISODES)
+    for one, other in zip(limited, whole, strict=True):
+        np.testing.assert_array_equal(one.tokens, other.tokens)
+        np.testing.assert_array_equal(one.logprobs, other.logprobs)
+        np.testing.assert_equal(one.action_masks, other.action_masks)
+    assert max((len(call.args[0]) for call in spy.call_args_list), default=3) == 3
 
 
 def most_cached(policy: CausalLMPolicy) -> list[int]:
@@ -368,9 +274,7 @@ def test_a_rollout_plays_no_more_rows_than_the_cache_has_room_for(name: str, ver
 
 @FLOAT64
 @pytest.mark.parametrize("name", ["qwen2", "windows"])
-def test_a_plain_loop_over_more_rows_reads_the_others_anew_and_says_so(
-    name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_plain_loop_over_more_rows_reads_others_anew_and_says_so(name: str, caplog: pytest.LogCaptureFixture) -> None:
     results = []
     for most in (None, 3 * 49):
         policy = CausalLMPolicy(model(name), PolicyConfig(max_cached_tokens=most))
@@ -404,16 +308,11 @@ def test_a_gpus_free_memory_is_the_limit_there(monkeypatch: pytest.MonkeyPatch) 
     policy = CausalLMPolicy(model("qwen2"))
     assert policy.rows_at_once(10) is None  # on a CPU
     assert cache_bytes_per_token(policy.model.config, 4) == 256
-    asked = []
-
-    def room(_: Any, value_bytes: int) -> int:
-        asked.append(value_bytes)
-        return 35
-
+    room = mock.Mock(return_value=35)
     monkeypatch.setattr(acting, "cacheable_tokens", room)
     policy.release_cache()
     assert (policy.rows_at_once(10), policy.rows_at_once(100)) == (3, 1)
-    assert asked == [4]
+    room.assert_called_once_with(mock.ANY, 4)
 
 
 def test_without_a_cache_there_is_no_limit_but_that_of_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,25 +50,18 @@ def test_a_copy_shares_all_but_matrices() -> None:
 
 
 @pytest.mark.parametrize("make", [llama, qwen3])
-def test_keys_in_half_precision_give_the_same_bits_where_prompts_are_shared(
-    make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_keys_in_half_precision_give_the_same_bits(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where prompts are shared; they are kept in the precision of attention."""
     module = make().eval()
 
-    def grouped() -> list[Tensor]:
+    def grouped(precision: torch.dtype) -> list[Tensor]:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
             cache = RowCache(module, CacheKind.MERGED, positions=True, grouping=Grouping.ALWAYS)
             first = cache.prefill([torch.arange(5), torch.arange(3)], torch.tensor([0, 0, 1, 1, 1]))
-            return [first, *(cache.append(torch.arange(5) + step) for step in range(5))]
+            logits = [first, *(cache.append(torch.arange(5) + step) for step in range(5))]
+        assert {layer.keys.dtype for layer in cache._cache.layers} == {precision}
+        return logits
 
-    kept = grouped()
+    kept = grouped(torch.bfloat16)
     monkeypatch.setattr(kv_cache, "_as_attended", lambda states: states)
-    assert all(map(torch.equal, kept, grouped()))
-
-
-def test_keys_are_kept_in_the_precision_of_attention() -> None:
-    with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
-        cache = RowCache(llama().eval(), CacheKind.MERGED, positions=True)
-        cache.prefill([torch.arange(5)], torch.tensor([0]))
-        cache.append(torch.arange(1))
-    assert {layer.keys.dtype for layer in cache._cache.layers} == {torch.bfloat16}
+    assert all(map(torch.equal, kept, grouped(torch.float32)))

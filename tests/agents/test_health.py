@@ -33,13 +33,9 @@ def sampled_rewards(shares: Sequence[float], seed: int) -> list[dict[str, float]
     return [{"reward": float(generator.binomial(COMPLETIONS, share) / COMPLETIONS)} for share in shares]
 
 
-# The reward
-
-
 def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
     falling = sampled_rewards([0.5] * 12 + [0.2] * 20, seed=0)
-    rows = [{"reward": 0.1 * step, "gold_reward": row["reward"]} for step, row in enumerate(falling)]
-    (warning,) = warnings_of(rows)
+    (warning,) = warnings_of([{"reward": 0.1 * n, "gold_reward": row["reward"]} for n, row in enumerate(falling)])
     assert warning.kind == "gold_reward"
     assert "exploits the score that it is trained on" in warning.text
     # A policy that gets worse by both is no hacker: the reward says so.
@@ -48,14 +44,17 @@ def test_a_gold_score_that_falls_while_the_reward_does_not_is_hacking() -> None:
 
 
 def test_a_reward_that_rises_only_where_verdicts_can_be_forged_is_a_sign() -> None:
-    together, separate = "contracts/together/reward", "contracts/separate/reward"
-    rising = [row["reward"] for row in sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0)]
-    flat = [row["reward"] for row in sampled_rewards([0.2] * 32, seed=1)]
-    (warning,) = warnings_of([{together: one, separate: other} for one, other in zip(rising, flat, strict=True)])
+    def warned(**columns: list[dict[str, float]]) -> list[HealthWarning]:
+        names = {name: f"contracts/{name}/reward" for name in columns}
+        rows = zip(*columns.values(), strict=True)
+        return warnings_of([{names[name]: one["reward"] for name, one in zip(names, row, strict=True)} for row in rows])
+
+    rising, flat = sampled_rewards([0.2] * 12 + [0.8] * 20, seed=0), sampled_rewards([0.2] * 32, seed=1)
+    (warning,) = warned(together=rising, separate=flat)
     assert (warning.kind, "forge" in warning.text) == ("together", True)
     for one, other in ((rising, rising), (flat, flat), (flat, rising)):
-        assert not warnings_of([{together: a, separate: b} for a, b in zip(one, other, strict=True)])
-    assert not warnings_of([{together: one} for one in rising])
+        assert not warned(together=one, separate=other)
+    assert not warned(together=rising)
 
 
 def test_noise_alone_is_no_sign() -> None:
@@ -64,56 +63,26 @@ def test_noise_alone_is_no_sign() -> None:
     assert sum(alarms) <= 1
 
 
-@pytest.mark.parametrize("after", [0.0, 0.05, 0.1])
-def test_a_reward_that_falls_by_two_thirds_or_more_is_always_seen(after: float) -> None:
+def test_a_reward_that_falls_by_two_thirds_is_always_seen_and_one_that_rises_or_stays_is_no_sign() -> None:
     """The difference of 0.2 is 13 standard errors of two means of 10 x 128 completions."""
     for seed in range(20):
-        rows = sampled_rewards([0.3] * 20 + [after] * 30, seed)
-        results = warnings_of(rows)
-        assert [warning.kind for warning in results] == ["reward"]
-        assert 20 < results[0].step <= 20 + 2 * WINDOW
-
-
-def test_a_reward_that_rises_or_stays_is_no_sign() -> None:
+        (warning,) = warnings_of(sampled_rewards([0.3] * 20 + [0.1] * 30, seed))
+        assert warning.kind == "reward"
+        assert 20 < warning.step <= 20 + 2 * WINDOW
     assert not warnings_of(sampled_rewards(np.linspace(0.2, 0.9, 100).tolist(), 0))
     assert not warnings_of(constant(50, reward=0.0))
-    assert not warnings_of(constant(50, reward=1.0))
-
-
-# The others
 
 
 def test_a_critic_that_predicts_worse_than_the_mean_is_named_once_until_it_recovers() -> None:
-    rows = [
-        *constant(15, explained_variance=0.2),
-        *constant(40, explained_variance=-2.0),
-        *constant(40, explained_variance=0.2),
-        *constant(20, explained_variance=-2.0),
+    pieces = [
+        constant(steps, explained_variance=value) for steps, value in ((15, 0.2), (40, -2.0), (40, 0.2), (20, -2.0))
     ]
-    first, second = warnings_of(rows)
+    first, second = warnings_of([row for piece in pieces for row in piece])
     assert (first.kind, second.kind) == ("explained_variance", "explained_variance")
     # The mean of 10 is below -0.5 once four of them are -2: 4 x -2 + 6 x 0.2 = -6.8.
     assert (first.step, second.step) == (19, 99)
     assert first.value == pytest.approx(-0.68)
     assert "explained_variance -0.68" in first.text
-    assert "gae_lambda" in first.text
-    assert not warnings_of(constant(50, explained_variance=-0.1))
-
-
-def test_entropy_that_collapses_is_a_sign_unless_the_problems_are_solved() -> None:
-    start = constant(12, entropy=1.0, reward_std=0.4)
-    (results,) = warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.4)])
-    assert (results.kind, results.step) == ("entropy", 22)  # all ten of the last: 9 x 0.01 + 1 is more than a tenth
-    assert "entropy 0.01 nats in the last 10 steps, 1 in the first 10" in results.text
-    assert not warnings_of([*start, *constant(30, entropy=0.01, reward_std=0.05)])
-    assert not warnings_of([*start, *constant(30, entropy=0.2, reward_std=0.4)])
-
-
-def test_clipping_of_most_tokens_is_a_sign() -> None:
-    (results,) = warnings_of(constant(30, **{"clip_ratio/region_mean": 0.95}))
-    assert (results.kind, results.step) == ("clipping", WINDOW)
-    assert "95% of the tokens clipped" in results.text
-    assert not warnings_of(constant(30, **{"clip_ratio/region_mean": 0.3}))
 
 
 def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
@@ -124,39 +93,70 @@ def test_metrics_that_are_missing_or_not_finite_say_nothing() -> None:
     assert [warning.step for warning in warnings_of(gaps)] == [20]
 
 
-@pytest.mark.parametrize(("reward", "advice"), [(0.0, "verifier finds the answers"), (1.0, "Take harder problems")])
-def test_rewards_that_are_all_the_same_are_a_sign(reward: float, advice: str) -> None:
-    (results,) = warnings_of(constant(30, reward=reward, reward_std=0.0))
-    assert (results.kind, results.step, results.value) == ("signal", WINDOW, reward)
-    assert f"has the same reward, {reward:g}: there is nothing to learn from" in results.text
-    assert advice in results.text
-    once = constant(9, reward=0.0, reward_std=0.0)
-    assert not warnings_of([*once, {"reward": 0.01, "reward_std": 0.1}] * 3)
-    # One completion a step has no deviation, and rewards that differ from step to step are something to learn from.
-    assert not warnings_of([{"reward": float(step % 2), "reward_std": 0.0} for step in range(30)])
+def then(first: dict[str, float], second: dict[str, float], steps: int = 20) -> list[dict[str, float]]:
+    return [*constant(steps, **first), *constant(30, **second)]
 
 
-def test_groups_of_equal_rewards_are_a_sign() -> None:
-    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.97))
-    assert (results.kind, results.step) == ("signal", WINDOW)
-    assert "in 97% of the groups of the last 10 steps no completion scored above another" in results.text
-    assert not warnings_of(constant(30, reward=0.5, reward_std=0.5, frac_reward_zero_std=0.87))
+SAME = {"reward": 0.0, "reward_std": 0.0}
+SPREAD = {"reward": 0.5, "reward_std": 0.5}
+EQUAL_GROUPS = SPREAD | {"frac_reward_zero_std": 0.95}
+ENTROPY = {"entropy": 1.0, "reward_std": 0.4}
+CUT, CLIPPED = "completions/clipped_ratio", "clip_ratio/region_mean"
 
 
 @pytest.mark.parametrize(
-    ("right", "wrong", "advice"),
+    ("rows", "kind", "step", "said"),
     [
-        (0.8, 0.15, "80% are all right and 15% all wrong: take harder"),
-        (0.05, 0.9, "90% all wrong: take easier problems"),
+        (constant(30, **SAME), "signal", WINDOW, "has the same reward, 0: there is nothing to learn from"),
+        (constant(30, **SAME), "signal", WINDOW, "verifier finds the answers"),
+        (constant(30, reward=1.0, reward_std=0.0), "signal", WINDOW, "Take harder problems"),
+        (constant(30, **EQUAL_GROUPS), "signal", WINDOW, "in 95% of the groups of the last 10 steps no completion"),
+        (
+            constant(30, **EQUAL_GROUPS, frac_all_correct=0.8, frac_all_wrong=0.15),
+            "signal",
+            WINDOW,
+            "80% are all right and 15% all wrong: take harder",
+        ),
+        (
+            constant(30, **EQUAL_GROUPS, frac_all_correct=0.05, frac_all_wrong=0.9),
+            "signal",
+            WINDOW,
+            "90% all wrong: take easier problems",
+        ),
+        (constant(30, **{CLIPPED: 0.95}), "clipping", WINDOW, "95% of the tokens clipped"),
+        # All ten of the last: 9 x 0.01 + 1 is more than a tenth.
+        (then(ENTROPY, ENTROPY | {"entropy": 0.01}, 12), "entropy", 22, "entropy 0.01 nats in the last 10 steps, 1 in"),
+        # With eight of ten steps it is 5.996 standard errors.
+        (then({CUT: 0.02}, {CUT: 0.4}), "truncation", 29, "36% of the completions of the last 10 steps are cut off by"),
+        (then({"kl": 0.1}, {"kl": 2.0}), "kl", 25, ""),
+        # Seen at once and named once.
+        ([{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)], "nonfinite", 2, "25% of this step's upd"),
     ],
 )
-def test_groups_that_are_all_right_and_all_wrong_have_opposite_cures(right: float, wrong: float, advice: str) -> None:
-    shares = {"frac_reward_zero_std": 0.95, "frac_all_correct": right, "frac_all_wrong": wrong}
-    (results,) = warnings_of(constant(30, reward=0.5, reward_std=0.5, **shares))
-    assert advice in results.text
+def test_what_is_a_sign_is_named_once(rows: list[dict[str, float]], kind: str, step: int, said: str) -> None:
+    (warning,) = warnings_of(rows)
+    assert (warning.kind, warning.step) == (kind, step)
+    assert said in warning.text
 
 
-# Beside held-out scores, and other limits
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [*constant(9, **SAME), {"reward": 0.01, "reward_std": 0.1}] * 3,
+        # One completion a step has no deviation, and rewards that differ from step to step are something to learn from.
+        [{"reward": float(step % 2), "reward_std": 0.0} for step in range(30)],
+        constant(30, **SPREAD, frac_reward_zero_std=0.87),
+        constant(30, **{CLIPPED: 0.3}),
+        constant(40, **{CUT: 0.4}),  # as from the beginning
+        then({CUT: 0.02}, {CUT: 0.2}),
+        then(ENTROPY, ENTROPY | {"entropy": 0.2}),
+        then(ENTROPY, {"entropy": 0.01, "reward_std": 0.05}),  # the problems are solved
+        constant(40, kl=0.9),
+        constant(50, explained_variance=-0.1),
+    ],
+)
+def test_what_is_less_or_varies_is_none(rows: list[dict[str, float]]) -> None:
+    assert not warnings_of(rows)
 
 
 def evaluated(
@@ -170,12 +170,8 @@ def evaluated(
             warnings += health.observe(step, {"reward": scale * (0.2 + 0.01 * step + noise[step])})
         if step % 20 == 0:
             now = {f"eval/{name}": start + (end - start) * step / 60 for name, (start, end) in scores.items()}
-            ends = {
-                f"{name}/{end}": value
-                for name, score in now.items()
-                for end, value in (("low", score - 1.96 * error), ("high", score + 1.96 * error))
-            }
-            health.observe_held_out({**now, **ends})
+            lows = {f"{name}/low": score - 1.96 * error for name, score in now.items()}
+            health.observe_held_out(now | lows | {f"{name}/high": score + 1.96 * error for name, score in now.items()})
     return warnings + health.observe(61, {"reward": scale * 0.8})
 
 
@@ -203,27 +199,6 @@ def test_one_evaluation_has_nothing_to_compare_the_reward_with() -> None:
             )
 
 
-def test_completions_that_come_to_be_cut_off_are_a_sign() -> None:
-    name = "completions/clipped_ratio"
-    (warning,) = warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.4})])
-    assert (warning.kind, warning.step) == ("truncation", 29)  # with eight of ten steps it is 5.996 standard errors
-    assert (
-        "36% of the completions of the last 10 steps are cut off by the token budget, 2% of the first 10"
-        in warning.text
-    )
-    assert not warnings_of(constant(40, **{name: 0.4}))  # as from the beginning
-    assert not warnings_of([*constant(20, **{name: 0.02}), *constant(20, **{name: 0.2})])
-
-
-def test_a_policy_that_leaves_its_reference_is_a_sign() -> None:
-    (warning,) = warnings_of([*constant(20, kl=0.1), *constant(20, kl=2.0)])
-    assert (warning.kind, warning.step) == ("kl", 25)
-    assert not warnings_of(constant(40, kl=0.9))
-
-
-# Real runs
-
-
 def walker(rate: float) -> tuple[Reinforce, Any]:
     env = gymnasium.make_vec("rlvr/GridWorld-v0", num_envs=32, n=2, copy=False)
     size: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
@@ -232,14 +207,10 @@ def walker(rate: float) -> tuple[Reinforce, Any]:
     return Reinforce(CausalLMPolicy(model), config), env
 
 
-def test_a_run_at_an_absurd_learning_rate_says_so_and_writes_it_down(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_run_at_an_absurd_rate_says_so_and_writes_it_down(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     agent, env = walker(3.0)
-    run = Run(tmp_path / "run", {}, loggers=())
-    with caplog.at_level(logging.WARNING, logger="agents"):
+    with Run(tmp_path / "run", {}, loggers=()) as run, caplog.at_level(logging.WARNING, logger="agents"):
         agent.learn(env, steps=30, run=run)
-    run.close()
     said = [record.getMessage() for record in caplog.records]
     assert said
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
@@ -247,9 +218,7 @@ def test_a_run_at_an_absurd_learning_rate_says_so_and_writes_it_down(
     assert said == [str(warning) for warning in warnings_of(rows)]  # a pure function of what is in the file
 
 
-def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_resumed_run_remembers_what_it_was_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """The first steps, which are compared with, were done before the resume."""
     whole, env = walker(3.0)
     with caplog.at_level(logging.WARNING, logger="agents"):
@@ -257,19 +226,10 @@ def test_a_resumed_run_remembers_what_it_was_like_at_the_start(
         said = [record.getMessage() for record in caplog.records]
         caplog.clear()
         first, env = walker(3.0)
-        run = Run(tmp_path / "run", {}, loggers=())
-        first.learn(env, steps=WINDOW - 2, run=run)
-        run.close()
-        run = Run(tmp_path / "run", {}, resume=True, loggers=())
+        with Run(tmp_path / "run", {}, loggers=()) as run:
+            first.learn(env, steps=WINDOW - 2, run=run)
         second, env = walker(3.0)
-        second.load(run.checkpoint_folder(WINDOW - 2))
-        second.learn(env, steps=30, run=run)
-        run.close()
+        with Run(tmp_path / "run", {}, resume=True, loggers=()) as run:
+            second.load(run.checkpoint_folder(WINDOW - 2))
+            second.learn(env, steps=30, run=run)
     assert [record.getMessage() for record in caplog.records] == said
-
-
-def test_gradients_that_are_not_finite_are_seen_at_once_and_named_once() -> None:
-    rows = [{"nonfinite_gradients": share} for share in (0.0, 0.25, 1.0, 1.0)]
-    (results,) = warnings_of(rows)
-    assert (results.kind, results.step, results.value) == ("nonfinite", 2, 0.25)
-    assert "not finite in 25% of this step's updates, which changed no weight" in results.text

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -30,12 +33,7 @@ from verifiers.types import Outcome
 STEPS = 6
 _BUILDING = threading.Lock()
 """Weights are drawn with torch's global generator."""
-SETTINGS: dict[str, dict[str, Any]] = {
-    "plain": {},
-    "lag": {"lag": 2},
-    "carried": {"carried_groups": 2, "segment_tokens": 1},
-    "carried with a lag": {"carried_groups": 2, "segment_tokens": 1, "lag": 1},
-}
+SETTINGS: list[dict[str, Any]] = [{}, {"lag": 2}, {"carried_groups": 2, "segment_tokens": 1, "lag": 1}]
 
 
 def plan(**settings: Any) -> HeldOut:
@@ -61,7 +59,7 @@ def learn(
     return agent, rows
 
 
-@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_evaluations_change_nothing_in_training(settings: dict[str, Any], tmp_path: Path) -> None:
     alone, rows = learn(None, **settings)
     with Run(tmp_path / "run", {}, loggers=()) as run:  # so that the best checkpoint is loaded, and the last one again
@@ -73,7 +71,7 @@ def test_evaluations_change_nothing_in_training(settings: dict[str, Any], tmp_pa
     assert torch.equal(*learned_on)
 
 
-@pytest.mark.parametrize("settings", [{}, {"lag": 1}], ids=["plain", "lag"])
+@pytest.mark.parametrize("settings", [{}, {"lag": 1}], ids=str)
 def test_several_ranks_measure_what_one_does_and_learn_what_they_would_without(settings: dict[str, Any]) -> None:
     def learned(held_out: Callable[[], HeldOut | None]) -> Callable[[Ranks], Any]:
         def on_rank(ranks: Ranks) -> Any:
@@ -97,75 +95,62 @@ def test_several_ranks_measure_what_one_does_and_learn_what_they_would_without(s
     assert len(results[0][0][1]) > 3
 
 
-def lines(folder: Path) -> list[str]:
-    return (folder / HELD_OUT).read_text().splitlines()
+def resumed_is_whole(
+    folder: Path, held_out: Callable[[], HeldOut], broken: HeldOut, cause: type[BaseException], done: int | None
+) -> None:
+    """Check a run that a cause ends with the checkpoint of a step, or with none, and is resumed."""
+    with Run(folder / "whole", {}, loggers=()) as run:
+        expected, _ = learn(held_out(), run)
+    with Run(folder / "cut", {}, loggers=()) as run, pytest.raises(cause):
+        learn(broken, run)
+    with Run(folder / "cut", {}, loggers=(), resume=True) as run:
+        assert latest_checkpoint(folder / "cut") == (None if done is None else run.checkpoint_folder(done))
+        resumed, _ = learn(held_out(), run)
+    assert (folder / "cut" / HELD_OUT).read_text() == (folder / "whole" / HELD_OUT).read_text()
+    assert torch.equal(all_weights(resumed), all_weights(expected))
 
 
 @pytest.mark.parametrize(
-    ("judged", "cause"),
-    [(judged, KeyboardInterrupt) for judged in (1, 17)] + [(judged, VerifierContractError) for judged in (1, 9, 30)],
+    ("judged", "cause", "done"),
+    [
+        (1, KeyboardInterrupt, 0),
+        (17, KeyboardInterrupt, 4),
+        *((judged, VerifierContractError, done) for judged, done in ((1, None), (9, 2), (30, 6))),
+    ],
 )
-def test_a_run_ended_in_an_evaluation_loses_no_step_and_resumed_has_the_same_evaluations(
-    judged: int, cause: type[BaseException], tmp_path: Path
+def test_a_run_that_ends_in_an_evaluation_loses_no_step_and_goes_on(
+    judged: int, cause: type[BaseException], done: int | None, tmp_path: Path
 ) -> None:
     """The first evaluation has 8 completions; the cause comes with one of the first, the second, ... evaluation."""
-    whole, cut = tmp_path / "whole", tmp_path / "cut"
-    with Run(whole, {}, loggers=()) as run:
-        expected, _ = learn(plan(), run)
-    count = 0
+    count = itertools.count(1)
 
     def interrupting(completion: str, problem: Problem) -> float:
-        nonlocal count
-        count += 1
-        if count == judged:
+        if next(count) == judged:
             raise cause
         return digits(completion, problem)
 
     broken = HeldOut({"sort": env_with(interrupting)}, every=2, problems=4, samples=2, temperature=1.0)
-    with Run(cut, {}, loggers=()) as run, pytest.raises(cause):
-        learn(broken, run)
-    with Run(cut, {}, loggers=(), resume=True) as run:
-        done = (judged - 1) // 8 * 2
-        assert latest_checkpoint(cut) == (run.checkpoint_folder(done) if done or cause is KeyboardInterrupt else None)
-        resumed, _ = learn(plan(), run)
-    assert lines(cut) == lines(whole)
-    assert torch.equal(all_weights(resumed), all_weights(expected))
+    resumed_is_whole(tmp_path, plan, broken, cause, done)
 
 
-def test_a_run_killed_between_the_first_evaluation_and_its_checkpoint_begins_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_killed_between_the_first_evaluation_and_its_checkpoint_begins_again(tmp_path: Path) -> None:
     def equal() -> HeldOut:  # so that the first is the best
         return HeldOut({"sort": env_with(lambda completion, problem: 1.0)}, every=2, problems=4)
 
-    with Run(tmp_path / "whole", {}, loggers=()) as run:
-        expected, _ = learn(equal(), run)
+    keep = Run.keep_checkpoint
 
-    def killed(*_: object) -> None:
-        raise SystemExit
+    def killed(run: Run, *arguments: Any) -> Any:
+        if run.folder.name == "cut" and not (tmp_path / "killed").exists():
+            (tmp_path / "killed").touch()
+            raise SystemExit
+        return keep(run, *arguments)
 
-    monkeypatch.setattr(Run, "keep_checkpoint", killed)
-    with Run(tmp_path / "cut", {}, loggers=()) as run, pytest.raises(SystemExit):
-        learn(equal(), run)
-    monkeypatch.undo()
-    assert len(lines(tmp_path / "cut")) == 1
+    with mock.patch.object(Run, "keep_checkpoint", killed):
+        resumed_is_whole(tmp_path, equal, equal(), SystemExit, None)
     with Run(tmp_path / "cut", {}, loggers=(), resume=True) as run:
-        resumed, _ = learn(equal(), run)
         assert run.best_checkpoint() == run.checkpoint_folder(0)
         steps = [row["step"] for row in run.rows() if "reward" not in row]
-    assert lines(tmp_path / "cut") == lines(tmp_path / "whole")
-    assert torch.equal(all_weights(resumed), all_weights(expected))
     assert steps == [0, 2, 4, 6, 6]  # the last one confirms the best
-
-
-@pytest.mark.parametrize("part", [False, True])
-def test_nothing_is_evaluated_in_the_environment_of_training(part: bool) -> None:
-    env: Any = sort_env("grpo")
-    training = rlvr_envs.mix({"sort": env}) if part else env
-    agent = make_agent("grpo", playing_policy(env), problems_per_step=2, lag=1)
-    with pytest.raises(InvalidArgumentError, match="'held' in the environment of training or a part of it"):
-        agent.learn(training, steps=2, held_out=HeldOut({"held": env}, problems=4))
-    assert agent.steps == 0
 
 
 def test_the_best_checkpoint_is_kept_and_confirmed_on_other_problems_with_its_own_weights(tmp_path: Path) -> None:
@@ -193,16 +178,10 @@ def test_the_best_checkpoint_is_kept_and_confirmed_on_other_problems_with_its_ow
 
 def evaluation(scores: list[float | None]) -> Any:
     """An evaluation of problems with one completion each; None where the verifier broke."""
-    rows = [
-        Sample.judged(
-            Verdict(math.nan, Outcome.VERIFIER_ERROR) if score is None else Verdict(score, Outcome.SCORED),
-            problem=index,
-            problem_id=index,
-            sample=0,
-            score=score or 0.0,
-        )
-        for index, score in enumerate(scores)
-    ]
+    rows = []
+    for index, score in enumerate(scores):
+        verdict = Verdict(math.nan, Outcome.VERIFIER_ERROR) if score is None else Verdict(score, Outcome.SCORED)
+        rows.append(Sample.judged(verdict, problem=index, problem_id=index, sample=0, score=score or 0.0))
     return summarize_evaluation(rows, len(rows), 1)
 
 
@@ -228,34 +207,31 @@ def test_changes_are_paired_by_problem_and_what_has_no_score_never_is_the_best(t
 
 
 def test_training_ends_at_a_score_or_when_it_is_stale() -> None:
-    history = HeldOutHistory()
+    history, score, stale = HeldOutHistory(), StopWhen(score=0.5), StopWhen(stale=2)
     reasons = []
-    for step, score in enumerate([0.25, 0.5, 0.5, 0.25, 1.0]):
-        rows = [1.0] * int(4 * score) + [0.0] * int(4 - 4 * score)
-        history.add(step, {"a": evaluation(rows)}, first={"a": 0})
-        reasons.append([history.stop_reason(StopWhen(**one)) is not None for one in ({"score": 0.5}, {"stale": 2})])
-    assert reasons == [[False, False], [True, False], [True, False], [False, True], [True, False]]
-    agent, _ = learn(plan(stop_when=StopWhen(score=0.0)))
-    assert agent.steps == 0
-    agent, _ = learn(plan(stop_when=StopWhen(score=1e9)))
-    assert agent.steps == STEPS
+    for step, right in enumerate([1, 2, 2, 1, 4]):
+        history.add(step, {"a": evaluation([1.0] * right + [0.0] * (4 - right))}, first={"a": 0})
+        reasons.append((history.stop_reason(score) is not None, history.stop_reason(stale) is not None))
+    assert reasons == [(False, False), (True, False), (True, False), (False, True), (True, False)]
+    for score_to_reach, steps in ((0.0, 0), (1e9, STEPS)):
+        agent, _ = learn(plan(stop_when=StopWhen(score=score_to_reach)))
+        assert agent.steps == steps
 
 
 def test_a_plan_that_can_measure_nothing_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="has no environment"):
-        HeldOut({})
-    with pytest.raises(InvalidArgumentError, match="all 2 samples of a problem are the same at temperature 0"):
-        plan(temperature=0.0)
-    with pytest.raises(InvalidArgumentError, match="has no condition"):
-        StopWhen()
-
-
-def test_few_problems_are_halved_and_none_are_left_of_one() -> None:
-    env = sort_env("grpo")
-    size = env.unwrapped.num_problems
-    half = plan(problems=size)
-    assert half.problems_of(env) == size // 2
-    assert half.confirming(env) == range(size // 2, size // 2 * 2)
+    env: Any = sort_env("grpo")
+    agent = make_agent("grpo", playing_policy(env), problems_per_step=2, lag=1)
+    held = HeldOut({"held": env}, problems=4)
+    for wrong, message in (
+        (lambda: HeldOut({}), "has no environment"),
+        (lambda: plan(temperature=0.0), "all 2 samples of a problem are the same at temperature 0"),
+        (lambda: StopWhen(), "has no condition"),
+        (lambda: agent.learn(env, steps=2, held_out=held), "'held' in the environment of training or a part of it"),
+        (lambda: agent.learn(rlvr_envs.mix({"a": env}), steps=2, held_out=held), "'held' in the environment of train"),
+    ):
+        with pytest.raises(InvalidArgumentError, match=message):
+            wrong()
+    assert agent.steps == 0
 
 
 def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command) -> None:
@@ -265,46 +241,25 @@ def test_problems_of_training_are_no_held_out_ones(tmp_path: Path, rlvr: Command
     options += ["--problems-per-step", "2", "--group-size", "2", "--loggers", "--eval-every", "1"]
     for name, others, warned in (("a", [], 1), ("b", ["--eval-env", "Addition"], 0)):
         code, _, errors = rlvr(*options, *others, "--run-folder", tmp_path / name)
-        assert code == 0
-        assert errors.count("evaluations of Text use the problems of training") == warned
+        assert (code, errors.count("evaluations of Text use the problems of training")) == (0, warned)
     sort, mixed = sort_env("grpo"), rlvr_envs.mix({"sort": sort_env("grpo")})
     assert plan().of_training(sort) == plan().of_training(mixed) == ["sort"]
     other: Any = rlvr_envs.environment_class("Sort").make_vec(2, split="test")
     assert plan().of_training(other) == []
-
-
-def test_problems_are_compared_by_their_prompts_alone_whatever_their_references_are() -> None:
-    class World:
-        def __init__(self) -> None:
-            self.unwrapped = self
-            self.dataset = [Problem(str(n), f"{n}+1=", np.array([n, n])) for n in range(3)]
-
-    training: Any = World()
-    held: Any = World()
-    assert HeldOut({"own": held}).of_training(training) == ["own"]
+    # Whatever their references are, problems are compared by their prompts.
+    dataset = [Problem(str(n), f"{n}+1=", np.array([n, n])) for n in range(3)]
+    one, same = (SimpleNamespace(unwrapped=SimpleNamespace(dataset=dataset)) for _ in range(2))
+    assert HeldOut({"own": one}).of_training(same) == ["own"]  # type: ignore[dict-item, arg-type]
 
 
 def test_the_command_evaluates_stops_and_says_so(tmp_path: Path, rlvr: Command) -> None:
-
-    options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4"]
-    options += [
-        "--problems-per-step",
-        "2",
-        "--group-size",
-        "2",
-        "--steps",
-        "4",
-        "--loggers",
-        "--run-folder",
-        str(tmp_path / "run"),
-    ]
+    options = ["train", "grpo", "--env", "Sort", "--env-args", "max_new_tokens=20", "size=4", "--loggers"]
+    options += ["--problems-per-step", "2", "--group-size", "2", "--steps", "4", "--run-folder", str(tmp_path / "run")]
     options += ["--eval-every", "2", "--eval-env", "Sort,Addition", "--eval-problems", "3", "--stop-when", "stale=1"]
     code, said, _ = rlvr(*options)
     assert code == 0
-    assert (
-        "evaluations of Sort have 2 problems, not 3 (--eval-problems): of 4 in the split, the others are kept" in said
-    )
-    assert "evaluations of Addition have" not in said
+    few = "evaluations of Sort have 2 problems, not 3 (--eval-problems): of 4 in the split, the others are kept"
+    assert (few in said, "evaluations of Addition have" in said) == (True, False)
     assert "training ended early: the held-out score has not exceeded" in said
     assert "on problems that did not choose it: Sort" in said
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 import pytest
 
 from agents import AGENTS, PolicyConfig, VLLMConfig
-from agents.commands.main import COMMANDS as ENTRIES, _load
+from agents.commands.main import COMMANDS as ENTRIES
 from agents.settings.agent import AgentConfig
 from tests.agents.test_command_errors import command_class, options_of
 
@@ -75,11 +75,3 @@ def assert_sentence(name: str, text: str) -> None:
     assert re.fullmatch(r"[A-Z].*\.", text), f"{name}: {text!r} is no sentence"
     assert not text.startswith(PARTIAL), f"{name}: {text!r} leans on something else"
     assert len(text.split()) >= 3, f"{name}: {text!r} says too little"
-
-
-@pytest.mark.parametrize("command", list(ENTRIES))
-def test_every_command_has_a_summary(command: str) -> None:
-    assert ENTRIES[command].summary
-    if ENTRIES[command].subcommands is not None:
-        target = _load(ENTRIES[command].home, "rlvr")
-        assert all(target[name] for name in target)

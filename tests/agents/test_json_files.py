@@ -40,24 +40,17 @@ def strictly(text: str) -> Any:
     return value
 
 
-class Broken:
-    """Nothing that is asked of it works."""
+class Broken(dict[str, Any]):
+    """A mapping that can't be read or shown."""
 
     def __repr__(self) -> str:
         raise RuntimeError("no repr")
 
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(f"no {name}")
+    def items(self) -> Any:
+        raise RuntimeError("no items")
 
     def __hash__(self) -> int:
         return 7
-
-
-class BrokenMapping(dict[str, Any]):
-    """A mapping that can't be read."""
-
-    def items(self) -> Any:
-        raise KeyError("no items")
 
 
 @dataclass
@@ -68,25 +61,25 @@ class Pair:
 
 any_text = st.text(st.characters(exclude_categories=()))  # lone surrogates too
 numbers = st.integers() | st.integers(-(2**3000), 2**3000) | st.floats() | st.booleans() | st.complex_numbers()
-arrays = st.sampled_from(
-    [np.float32("nan"), np.int8(-3), np.bool_(True), np.str_("s\ud800"), np.longdouble(2), np.datetime64("2020-01-01")]
+arrays = (
+    np.float32("nan"),
+    np.int8(-3),
+    np.bool_(True),
+    np.str_("s\ud800"),
+    np.longdouble(2),
+    np.datetime64("2020-01-01"),
 )
-odd = (
-    st.builds(Broken)
-    | st.builds(BrokenMapping, a=st.just(1))
-    | st.sampled_from([Path("a/b"), len, Aggregation.TOKEN_MEAN])
-)
+odd = st.builds(Broken, a=st.just(1)) | st.sampled_from([Path("a/b"), len, Aggregation.TOKEN_MEAN, *arrays])
 hashable = st.recursive(
-    st.none() | any_text | numbers | st.binary() | arrays,
+    st.none() | any_text | numbers | st.binary() | odd,
     lambda inner: st.tuples(inner, inner) | st.frozensets(inner, max_size=3),
     max_leaves=4,
 )
 anything = st.recursive(
-    hashable | odd,
+    hashable,
     lambda inner: (
         st.lists(inner, max_size=4)
         | st.dictionaries(hashable, inner, max_size=4)
-        | st.tuples(inner, inner)
         | st.sets(hashable, max_size=4)
         | st.builds(Pair, inner, inner)
         | st.builds(MappingProxyType, st.dictionaries(hashable, inner, max_size=2))
@@ -94,30 +87,24 @@ anything = st.recursive(
     ),
     max_leaves=20,
 )
-json_text = st.text()
 ordinary = st.recursive(
     st.none()
     | st.booleans()
     | st.integers(-(2**64), 2**64)
     | st.floats(allow_nan=False, allow_infinity=False)
-    | json_text,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(json_text, inner, max_size=4),
+    | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
 
 
 def same_size(value: object, written: object) -> bool:
     """Whether no item of a container is lost."""
-    if isinstance(value, dict | MappingProxyType) and not isinstance(value, BrokenMapping):
-        assert isinstance(written, dict)
-        return len(value) == len(written) and all(map(same_size, value.values(), written.values()))
-    if isinstance(value, list | tuple):
-        assert isinstance(written, list)
-        return len(value) == len(written) and all(map(same_size, value, written))
-    if isinstance(value, set | frozenset):
-        assert isinstance(written, list)
-        return len(value) == len(written)
-    return True
+    if type(value) in (dict, MappingProxyType):
+        return len(value) == len(written) and all(map(same_size, value.values(), written.values()))  # type: ignore
+    if type(value) in (list, tuple):
+        return len(value) == len(written) and all(map(same_size, value, written))  # type: ignore
+    return type(value) not in (set, frozenset) or len(value) == len(written)  # type: ignore
 
 
 @given(anything)
@@ -157,9 +144,7 @@ VISIBLE: list[tuple[object, object]] = [
     (Aggregation.TOKEN_MEAN, "token-mean"),
     (MappingProxyType({"a": 1}), {"a": 1}),
     (ValueError("\ud800"), "ValueError('\\ud800')"),
-    (Broken(), "<Broken whose repr raised RuntimeError>"),
     ([1, Broken(), 2], [1, "<Broken whose repr raised RuntimeError>", 2]),
-    (BrokenMapping(a=1), "{'a': 1}"),
 ]
 
 
@@ -183,21 +168,13 @@ def test_what_contains_itself_ends() -> None:
     assert "repr raised RecursionError" in inner
 
 
-@pytest.mark.parametrize(
-    "end", ["\n", "\r", "\x0b", "\x0c", "\x1c", "\x85", "\u2028", "\u2029", "\x1b", "\x7f", "\x9b"]
-)
-def test_a_line_is_one_line_for_every_reader_and_sends_nothing_to_a_terminal(end: str) -> None:
-    text = to_json({end: f"a{end}b"})
-    assert len(text.splitlines()) == 1
-    assert end not in text
-    assert strictly(text) == {end: f"a{end}b"}
-
-
-def test_ordinary_text_is_readable_in_the_file() -> None:
+def test_a_line_is_one_line_for_every_reader_sends_nothing_to_a_terminal_and_is_readable() -> None:
+    for end in "\n\r\x0b\x0c\x1c\x85\u2028\u2029\x1b\x7f\x9b":
+        text = to_json({end: f"a{end}b"})
+        assert len(text.splitlines()) == 1
+        assert end not in text
+        assert strictly(text) == {end: f"a{end}b"}
     assert to_json("Größe 三 😀") == '"Größe 三 😀"'
-
-
-# Files
 
 
 def test_a_file_appears_as_a_whole_or_stays_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

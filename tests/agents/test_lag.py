@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import _thread
 import copy
+import itertools
 import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 
-from agents import Agent, CausalLMPolicy, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
+from agents import Agent, GRPOConfig, LearnerConfig, Run, TorchPolicy, Trajectory
 from agents.importance import Correction
 from agents.learn.lag import LaggedSampling
 from agents.learn.sampling import Sampling
@@ -25,8 +27,6 @@ from agents.types import Action
 from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, sort_env, timeless
 from verifiers import CheckpointError, InvalidArgumentError, Problem, VerifierFailureError
 
-ON_POLICY = ("npg", "trpo", "opo")
-"""Agents that need batches of the current weights."""
 DEADLINE_S = 60.0
 
 
@@ -52,21 +52,6 @@ def sampling_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "sampling"]
 
 
-class RecordingPolicy(TorchPolicy):
-    """Keeps the version and the weights of each `act`; its copies write into the same list."""
-
-    acted: list[tuple[int, float]]
-
-    def with_model(self, model: Any) -> RecordingPolicy:
-        other = RecordingPolicy(model["body"], model["head"], temperature=self.temperature, seed=self.seed)
-        other.acted = self.acted
-        return other
-
-    def act(self, *arguments: Any, **keywords: Any) -> Action:
-        self.acted.append((self.version, checksum(self)))
-        return super().act(*arguments, **keywords)
-
-
 def checksum(policy: TorchPolicy) -> float:
     return sum(float(weight.detach().double().sum()) for weight in policy.parameters())
 
@@ -84,16 +69,19 @@ class Recorded(agent_classes("grpo")[0]):  # type: ignore[misc] # a class that i
 
 @pytest.mark.parametrize("lag", [0, 1, 3])
 def test_batch_n_is_sampled_with_the_weights_after_update_n_minus_lag(lag: int) -> None:
-    steps, epochs = 5, 2
+    steps, epochs, acted = 5, 2, set[tuple[int, float]]()
+    act = TorchPolicy.act
+
+    def recording(policy: TorchPolicy, *arguments: Any, **keywords: Any) -> Action:
+        acted.add((policy.version, checksum(policy)))
+        return act(policy, *arguments, **keywords)
+
     env = sort_env("grpo")
     torch.manual_seed(0)
-    body, head = torch.nn.Embedding(int(env.single_action_space.n), 4), torch.nn.Linear(4, env.single_action_space.n)
-    policy = RecordingPolicy(body, head)
-    policy.acted = []
-    config = GRPOConfig(
-        problems_per_step=2, group_size=3, epochs=epochs, lag=lag, learner=LearnerConfig(learning_rate=1e-2)
-    )
-    agent = Recorded(policy, config)
+    size = int(env.single_action_space.n)
+    policy = TorchPolicy(torch.nn.Embedding(size, 4), torch.nn.Linear(4, size))
+    learner = LearnerConfig(learning_rate=1e-2)
+    agent = Recorded(policy, GRPOConfig(problems_per_step=2, group_size=3, epochs=epochs, lag=lag, learner=learner))
     agent.versions = []
     weights, ages = [checksum(policy)], []
 
@@ -101,14 +89,13 @@ def test_batch_n_is_sampled_with_the_weights_after_update_n_minus_lag(lag: int) 
         weights.append(checksum(policy))
         ages.append(metrics.get("sampling/age", 0))
 
-    agent.learn(env, steps=steps, callbacks=[after])
+    with mock.patch.object(TorchPolicy, "act", recording):
+        agent.learn(env, steps=steps, callbacks=[after])
     expected = [max(0, number - lag) for number in range(steps)]
     assert agent.versions == [{epochs * updates} for updates in expected]
     assert ages == [min(lag, number) for number in range(steps)]
     assert len(set(weights)) == steps + 1
-    by_version = {epochs * updates: total for updates, total in enumerate(weights)}
-    assert {version for version, _ in policy.acted} == {epochs * updates for updates in expected}
-    assert all(total == by_version[version] for version, total in policy.acted)
+    assert acted == {(epochs * updates, weights[updates]) for updates in expected}
 
 
 def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
@@ -119,22 +106,15 @@ def one_after_the_other(case: str, steps: int, lag: int) -> Agent:
     for number in range(steps):
         policy = agent.policy.with_model(kept[max(0, number - lag)])
         policy.version = max(0, number - lag)
-        sampled = Sampling(agent, policy, agent.ranks, lambda: agent.progress.problems).sample(
-            env, agent.progress.rounds
-        )
+        sampling = Sampling(agent, policy, agent.ranks, lambda: agent.progress.problems)
+        sampled = sampling.sample(env, agent.progress.rounds)
         agent.update(sampled.trajectories)
         agent.progress.count(sampled)
         kept.append(copy.deepcopy(agent.policy.model))
     return agent
 
 
-@pytest.mark.parametrize(
-    ("case", "lag"),
-    [
-        ("grpo/kl", 1),
-        ("dapo", 2),
-    ],
-)
+@pytest.mark.parametrize(("case", "lag"), [("grpo/kl", 1), ("dapo", 2)])
 def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: int) -> None:
     agent, rows = learned(case, 4, lag=lag)
     assert torch.equal(all_weights(agent), all_weights(one_after_the_other(case, 4, lag)))
@@ -148,10 +128,9 @@ def test_a_lag_is_the_same_as_one_thread_that_keeps_old_weights(case: str, lag: 
 def test_without_a_lag_nothing_is_weighted_and_no_thread_is_started() -> None:
     agent, rows = learned("grpo", 1)
     assert isinstance(agent.source, OnDemand)
-    assert not any(name in rows[0] for name in ("sampling/age", "sampling/importance_sampling_ratio/max"))
-    assert (
-        agent_for(sort_env("grpo"), lag=1, importance_correction="none").updating.enrich.correction is Correction.NONE
-    )
+    assert not {"sampling/age", "sampling/importance_sampling_ratio/max"} & rows[0].keys()
+    agent = agent_for(sort_env("grpo"), lag=1, importance_correction="none")
+    assert agent.updating.enrich.correction is Correction.NONE
 
 
 def wait_until_sampled(agent: Agent) -> None:
@@ -163,13 +142,7 @@ def wait_until_sampled(agent: Agent) -> None:
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    ("case", "sampled"),
-    [
-        ("dapo", True),
-        ("grpo/kl", False),
-    ],
-)
+@pytest.mark.parametrize(("case", "sampled"), [("dapo", True), ("grpo/kl", False)])
 def test_a_run_that_is_resumed_is_the_run_that_never_stopped(case: str, sampled: bool, tmp_path: Path) -> None:
     """From a checkpoint with the batches, and from one with the weights that are to sample them."""
     whole, rows = learned(case, 5, lag=2)
@@ -203,27 +176,21 @@ def test_a_checkpoint_of_another_lag_is_refused(tmp_path: Path) -> None:
             agent_for(env, lag=other).load(tmp_path / f"{lag}")
 
 
-class Failing(Recorded):
-    """Breaks on an episode of the batch with this number."""
-
-    failing: int
-
-    def check_episode(self, trajectory: Trajectory) -> None:
-        if threading.current_thread().name == "sampling" and int(trajectory.policy_version.max()) == self.failing:
-            raise ValueError("this episode can't be trained on")
-
-
 def test_an_exception_while_sampling_is_raised_where_the_batch_is_wanted(tmp_path: Path) -> None:
     env = sort_env("grpo")
-    agent = Failing(playing_policy(env), GRPOConfig(problems_per_step=2, group_size=3, lag=1))
-    agent.versions, agent.failing = [], 1
-    with Run(tmp_path / "run", {}, loggers=()) as run:
+    agent = Recorded(playing_policy(env), GRPOConfig(problems_per_step=2, group_size=3, lag=1))
+    agent.versions = []
+
+    def check(trajectory: Trajectory) -> None:
+        if threading.current_thread().name == "sampling" and int(trajectory.policy_version.max()) == 1:
+            raise ValueError("this episode can't be trained on")
+
+    with Run(tmp_path / "run", {}, loggers=()) as run, mock.patch.object(agent, "check_episode", check):
         with pytest.raises(ValueError, match="this episode can't be trained on"):
             agent.learn(env, steps=9, run=run)
         assert [path.name for path in step_checkpoints(run.folder)] == ["step-000002"]
     assert (agent.steps, agent.versions) == (2, [{0}, {0}])
     assert not sampling_threads()
-    agent.failing = -1
     agent.learn(env, steps=4)
     assert agent.versions == [{0}, {0}, {1}, {2}]
 
@@ -231,24 +198,21 @@ def test_an_exception_while_sampling_is_raised_where_the_batch_is_wanted(tmp_pat
 @pytest.mark.filterwarnings("ignore:the verifier broke")
 def test_a_verifier_that_is_mended_judges_again_what_it_broke_on() -> None:
     whole, _ = learned("grpo", 4, lag=1, problems_per_step=11)  # with 33 episodes one step is enough to tell
-    broken = [False]
+    broken = threading.Event()
 
     def flaky(completion: str, problem: Problem) -> float:
-        if broken[0]:
+        if broken.is_set():
             raise ConnectionError("the judge is away")
         return digits(completion, problem)
 
     env = env_with(flaky)
     agent = agent_for(env, lag=1, problems_per_step=11)
-
-    def away(step: int, _: object) -> None:
-        wait_until_sampled(agent)  # with the verifier that works
-        broken[0] = True
-
+    # The first batches are sampled with the verifier that works.
+    away = [lambda *_: wait_until_sampled(agent), lambda *_: broken.set()]
     with pytest.raises(VerifierFailureError, match="the judge is away"):
-        agent.learn(env, steps=40, callbacks=[away])
+        agent.learn(env, steps=40, callbacks=away)
     assert agent.steps == 2
-    broken[0] = False
+    broken.clear()
     agent.learn(env, steps=4)
     assert torch.equal(all_weights(agent), all_weights(whole))
 
@@ -256,11 +220,10 @@ def test_a_verifier_that_is_mended_judges_again_what_it_broke_on() -> None:
 def test_an_interrupt_ends_both_and_keeps_the_steps_done(tmp_path: Path) -> None:
     """One that arrives while learning waits for a batch that is not finished."""
     whole, _ = learned("grpo", 4, lag=1)
-    calls = [0]
+    calls = itertools.count()
 
     def interrupting(completion: str, problem: Problem) -> float:
-        calls[0] += 1
-        if calls[0] == 2 * 2 * 3 + 1:  # the first episode of the third batch
+        if next(calls) == 2 * 2 * 3:  # the first episode of the third batch
             _thread.interrupt_main()
         return digits(completion, problem)
 
@@ -281,25 +244,22 @@ def test_an_interrupt_ends_both_and_keeps_the_steps_done(tmp_path: Path) -> None
 def test_sampling_goes_on_while_the_agent_learns() -> None:
     """Each waits for the other, which only works if both go on at the same time."""
     learning, sampling = threading.Event(), threading.Event()
-    batches: list[int] = []
 
     def judged_beside_learning(completion: str, problem: Problem) -> float:
-        if len(batches) == 1:
+        if batches:
             assert learning.wait(DEADLINE_S)
             sampling.set()
         return digits(completion, problem)
 
-    env = env_with(judged_beside_learning)
-    agent = agent_for(env, lag=1)
-    update = agent.update
-
     def update_beside_sampling(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         batches.append(len(trajectories))
-        if len(batches) == 1:
-            learning.set()
-            assert sampling.wait(DEADLINE_S)
+        learning.set()
+        assert sampling.wait(DEADLINE_S)
         return update(trajectories)
 
+    env, batches = env_with(judged_beside_learning), list[int]()
+    agent = agent_for(env, lag=1)
+    update = agent.update
     agent.update = update_beside_sampling  # type: ignore[method-assign]
     agent.learn(env, steps=2)
     assert batches == [6, 6]
@@ -308,10 +268,8 @@ def test_sampling_goes_on_while_the_agent_learns() -> None:
 def test_an_evaluation_waits_for_the_batch_that_is_being_sampled() -> None:
     env = sort_env("grpo")
     agent = agent_for(env, lag=1)
-    scores: list[float] = []
-    agent.learn(env, steps=3, callbacks=[lambda *_: scores.append(agent.evaluate(env, problems=2).score)])
+    agent.learn(env, steps=3, callbacks=[lambda *_: agent.evaluate(env, problems=2)])
     assert torch.equal(all_weights(agent), all_weights(learned("grpo", 3, lag=1)[0]))
-    assert len(scores) == 3
 
 
 def test_weights_that_are_not_trained_are_shared() -> None:
@@ -327,21 +285,13 @@ def test_weights_that_are_not_trained_are_shared() -> None:
     assert not any(one is other for one, other in zip(mine[1:], list(policy.model.parameters())[1:], strict=True))
 
 
-@pytest.mark.parametrize("name", ON_POLICY)
-def test_agents_that_need_their_own_weights_batches_refuse_a_lag(name: str) -> None:
-    config = agent_classes(name)[1]
-    with pytest.raises(InvalidArgumentError, match="lag must be 0, got 1"):
-        config(lag=1)
-
-
 def test_what_would_be_wrong_is_refused() -> None:
+    for name in ("npg", "trpo", "opo"):  # need batches of the current weights
+        with pytest.raises(InvalidArgumentError, match="lag must be 0, got 1"):
+            agent_classes(name)[1](lag=1)
     with pytest.raises(InvalidArgumentError, match=r"has no ratio .* with lag=2, leave out importance_correction"):
         agent_classes("rloo")[1](lag=2, importance_correction="none")
-
-    class Engine:
-        learner: CausalLMPolicy
-
-    engine: Any = Engine()
-    engine.learner = playing_policy(sort_env("grpo"))
+    policy, engine = playing_policy(sort_env("grpo")), type("Engine", (), {})()
+    engine.learner = policy
     with pytest.raises(InvalidArgumentError, match=r"takes weights from a copy of the policy.*Engine has none"):
-        agent_classes("grpo")[0](engine.learner, GRPOConfig(lag=1), sampler=engine)
+        agent_classes("grpo")[0](policy, GRPOConfig(lag=1), sampler=engine)

@@ -48,9 +48,7 @@ QUICK = [environment for environment in benchmark.TASKS if environment != "addit
 
 @pytest.mark.parametrize("environment", QUICK)
 @pytest.mark.parametrize("name", AGENTS)
-def test_no_agent_at_its_defaults_ends_below_its_start(
-    name: str, environment: str, starts: Callable[[str], Path]
-) -> None:
+def test_no_agent_ends_below_its_start(name: str, environment: str, starts: Callable[[str], Path]) -> None:
     """Defaults that destroy a policy take 0.2 and more of the reward; benchmarks/README.md has longer runs of several seeds.
 
     Judged is the one-sided 95 % bound of the reward gained, from the differences of each problem before and after.
@@ -64,21 +62,10 @@ def test_no_agent_at_its_defaults_ends_below_its_start(
     assert gain["mean"] - 1.64 * gain["error"] > -MARGIN
 
 
-# What is made of results
-
-
-def result(rewards: list[float], accuracies: list[float]) -> dict[str, Any]:
-    """A curve of two problems, one of which stays as it is."""
-    curve = []
-    for at, (reward, right) in enumerate(zip(rewards, accuracies, strict=True)):
-        by_problem = {"reward_by_problem": [2 * reward, 0.0], "accuracy_by_problem": [2 * right, 0.0]}
-        curve.append({"tokens": 100 * at, "reward": reward, "accuracy": right, **by_problem})
-    return {"curve": curve}
-
-
 def test_the_gain_of_paired_problems_by_hand() -> None:
     """Gains of (0.4, 0) and (0.8, 0) over two seeds: 0.6 and 0 by problem, of mean 0.3 and standard error 0.3."""
-    curves = [result([0.1, 0.3], [0, 0])["curve"], result([0.2, 0.6], [0, 0])["curve"]]
+    ends = [([0.2, 0.0], [0.6, 0.0]), ([0.4, 0.0], [1.2, 0.0])]
+    curves = [[{"reward_by_problem": rewards} for rewards in curve] for curve in ends]
     gain = benchmark.paired_gain(curves, "reward")
     assert gain["mean"] == pytest.approx(0.3)
     assert gain["error"] == pytest.approx(0.3)

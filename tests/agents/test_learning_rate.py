@@ -29,13 +29,11 @@ from verifiers import InvalidArgumentError
 @pytest.mark.parametrize(
     ("parameters", "rate"),
     [
-        (125_000, 2e-4),
         (350_000, 2e-4),
         (1_000_000, 1e-4),
         (12_052_000, 3.8e-5),  # halfway in the logarithm: the root of 9.5e-5 times 1.5e-5
         (134_500_000, 1.5e-5),
         (500_000_000, 2.5e-6),
-        (1_000_000_000, 1e-6),
         (32_000_000_000, 1e-6),
     ],
 )
@@ -50,20 +48,14 @@ def test_the_default_model_has_a_million_parameters_and_learns_at_the_rates_that
     assert count_parameters(model) == pytest.approx(1.08e6, rel=0.01)
     assert LearnerConfig().for_model(model).learning_rate == 9.5e-5
     assert LearnerConfig().for_model(model, supervised=True).learning_rate == 9.5e-4
-
-
-def test_an_adapter_learns_ten_times_as_fast_as_its_model() -> None:
     pytest.importorskip("peft")
-    model = tiny_model(257)
-    full = LearnerConfig().for_model(model).learning_rate
     adapted = LearnerConfig().for_model(add_lora(model, rank=2)).learning_rate
-    assert full is not None
-    assert adapted == pytest.approx(10 * full, rel=0.1)  # the adapter's own weights count a little
+    assert adapted == pytest.approx(10 * 9.5e-5, rel=0.1)  # the adapter's own weights count a little
 
 
 @pytest.mark.parametrize("name", AGENTS)
-def test_agents_hold_the_rate_that_was_chosen(name: str) -> None:
-    """And what is set stays; natural gradients have none."""
+def test_agents_hold_the_rate_that_was_chosen_and_learn_from_128_completions_a_step(name: str) -> None:
+    """What is set stays; natural gradients have no rate. Equal steps are equal data."""
     cls, config_cls = agent_classes(name)
     policy = tiny_policy()
     agent = cls(policy, config_cls(**NEEDED.get(name, {})))
@@ -71,22 +63,8 @@ def test_agents_hold_the_rate_that_was_chosen(name: str) -> None:
     assert agent.config.learner.learning_rate == (None if name in NATURAL else chosen)
     if name not in NATURAL:
         assert make_agent(name, learner={"learning_rate": 0.25}).learner.config.learning_rate == 0.25
-
-
-@pytest.mark.parametrize("name", AGENTS)
-def test_every_agent_learns_from_128_completions_a_step(name: str) -> None:
-    """So that equal steps are equal data."""
-    _, config = agent_classes(name)
-    settings = config(**({"max_tokens": 4} if name == "dr-grpo" else {}))
+    settings = config_cls(**({"max_tokens": 4} if name == "dr-grpo" else {}))
     assert settings.problems_per_step * settings.group_size == 128
-
-
-def test_a_rate_that_is_not_chosen_yet_has_no_value() -> None:
-    with pytest.raises(InvalidArgumentError, match="no learning rate is set"):
-        LearnerConfig().learning_rate_at(0)
-
-
-# Schedules that follow the steps of a run
 
 
 def sort_agent(**learner: Any) -> tuple[GRPO, Any]:
@@ -94,14 +72,8 @@ def sort_agent(**learner: Any) -> tuple[GRPO, Any]:
     model = tiny_model(env.single_action_space.n, layers=1, hidden_size=16, heads=2, intermediate_size=32)
     settings = LearnerConfig(learning_rate=0.001, schedule="linear", **learner)
     # All completions count, so that no step is left out for want of a gradient.
-    config = GRPOConfig(
-        problems_per_step=2,
-        group_size=4,
-        minibatches=2,
-        entropy_coefficient=0.4,
-        entropy_coefficient_end=0.0,
-        learner=settings,
-    )
+    small: dict[str, Any] = {"problems_per_step": 2, "group_size": 4, "minibatches": 2, "learner": settings}
+    config = GRPOConfig(**small, entropy_coefficient=0.4, entropy_coefficient_end=0.0)
     return GRPO(CausalLMPolicy(model), config), env
 
 
@@ -136,11 +108,12 @@ def test_a_longer_run_goes_on_at_its_own_rate_and_one_of_the_same_length_at_the_
     assert results["entropy_coefficient"] == pytest.approx(0.2)
 
 
-def test_a_schedule_without_learn_and_without_steps_says_what_it_needs() -> None:
-    learner = {"learning_rate": 0.1, "schedule": "linear"}
-    agent = make_agent("grpo", learner=learner)
+def test_a_schedule_or_a_rate_without_what_it_needs_says_so() -> None:
+    agent = make_agent("grpo", learner={"learning_rate": 0.1, "schedule": "linear"})
     with pytest.raises(InvalidArgumentError, match="a linear schedule needs its number of steps"):
         agent.update(some_batch(agent.policy))
+    with pytest.raises(InvalidArgumentError, match="no learning rate is set"):
+        LearnerConfig().learning_rate_at(0)
 
 
 def test_supervised_learning_has_a_schedule_of_its_steps() -> None:

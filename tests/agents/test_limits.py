@@ -60,18 +60,18 @@ def test_the_actor_critic_is_a2c_of_one_step_and_with_traces_its_mixture(traces:
     )
 
 
-def test_dr_grpo_is_unscaled_grpo_summed_over_tokens_and_divided_by_a_constant() -> None:
-    summed = policy_gradient_of("grpo", scale="none", aggregation=SUM)
-    assert_same(policy_gradient_of("dr-grpo") * MAX_TOKENS, summed)
-
-
-def test_rloo_is_the_centred_score_times_g_over_g_minus_1() -> None:
+@pytest.mark.parametrize(
+    ("name", "settings", "factor"),
+    [
+        # Summed over tokens and divided by a constant; times G / (G - 1); and pass@1 is RLOO.
+        ("dr-grpo", {}, 1 / MAX_TOKENS),
+        ("rloo", {}, GROUP / (GROUP - 1)),
+        ("pass-at-k", {"k": 1}, GROUP / (GROUP - 1)),
+    ],
+)
+def test_what_is_unscaled_grpo_times_a_factor(name: str, settings: dict[str, Any], factor: float) -> None:
     centred = policy_gradient_of("grpo", scale="none", aggregation=SUM)
-    assert_same(policy_gradient_of("rloo"), centred * GROUP / (GROUP - 1))
-
-
-def test_pass_at_1_is_rloo() -> None:
-    assert_same(policy_gradient_of("pass-at-k", k=1), policy_gradient_of("rloo"))
+    assert_same(policy_gradient_of(name, **settings), centred * factor)
 
 
 def test_remax_with_the_groups_mean_in_the_greedy_scores_place_is_unscaled_grpo() -> None:
@@ -92,10 +92,8 @@ def test_on_policy_gspo_cispo_and_dapo_are_grpo(case: str) -> None:
 def test_off_policy_each_does_its_own() -> None:
     """All ratios e^0.5 = 1.65: GRPO keeps tokens of negative advantage only, CISPO all, up to its cap."""
     agent = make_agent("grpo")
-    rows = some_batch(agent.policy)
-    _, advantages = prepared(agent, make_batch(rows))
-    negative = advantages.clamp(max=0)
-    batch = make_batch(rows)
+    batch = make_batch(some_batch(agent.policy))
+    negative = prepared(agent, batch)[1].clamp(max=0)
     agent.learner.backward(batch, negative, Loss(agent.updating.terms, aggregation=agent.config.aggregation))
     clipped = flat_gradient(agent.policy) * math.exp(0.5)
     assert_same(policy_gradient_of("grpo", shift=0.5), clipped)
@@ -116,22 +114,17 @@ def test_reinforce_plus_plus_with_a_baseline_is_unscaled_grpo_whitened_over_toke
     assert_equal(agent.advantages(batch), expected)
 
 
-def test_gdpo_with_one_reward_is_grpo_normalised_over_the_batch() -> None:
+def test_gdpo_with_one_reward_and_maxrl_are_grpo_divided_by_what_they_say() -> None:
+    """GDPO by the spread of the batch, MaxRL by the group's mean."""
     agent = make_agent("gdpo")
     batch = make_batch(some_batch(agent.policy))
-    assert batch.components is not None
     one = dataclasses.replace(batch, components=batch.scores[:, None], component_weights=torch.ones(1).double())
     scaled = make_agent("grpo").advantages(batch)[:, 0]
     expected = (scaled - scaled.mean()) / (scaled.std() + 1e-4)
     assert_equal(agent.advantages(one)[:, 0], expected)
-
-
-def test_maxrl_is_unscaled_grpo_divided_by_the_groups_mean() -> None:
-    agent = make_agent("maxrl")
-    batch = make_batch(some_batch(agent.policy))
     centred = make_agent("grpo", scale="none").advantages(batch)[:, 0]
-    means = [float(batch.scores[batch.groups == group].mean()) for group in batch.groups]
-    assert_equal(agent.advantages(batch)[:, 0], centred / torch.tensor(means, dtype=torch.float64))
+    means = torch.stack([batch.scores[batch.groups == group].mean() for group in batch.groups]).double()
+    assert_equal(make_agent("maxrl").advantages(batch)[:, 0], centred / means)
 
 
 # Unbiased, by enumeration: one token, every one of them in the batch as often as it is drawn

@@ -1,14 +1,19 @@
-"""Losses by hand; test_numpy_reference.py compares each formula with NumPy."""
+"""Losses, KL estimators and importance weights by hand and at extremes; test_numpy_reference.py compares each with NumPy."""
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
+from agents import make_batch
+from agents.importance import Correction, effective_share, importance_weights
+from agents.kl import AdaptiveKLController, KLEstimator, kl_estimate
 from agents.losses import (
     Aggregation,
     cispo,
@@ -18,184 +23,72 @@ from agents.losses import (
     squared_value_error,
     token_weights,
 )
+from tests.agents.agent_cases import make_agent, some_batch
 from tests.agents.rounding import ROUNDING
 from verifiers import InvalidArgumentError, UnknownNameError
 
-VOCAB, STEPS = 3, 2
+Loss = Callable[..., Tensor]
 
 
-# The policy gradient
-
-
-def test_policy_gradient_by_hand() -> None:
-    logprobs = torch.tensor([[-1.0, -2.0]], requires_grad=True)
-    loss = policy_gradient(logprobs, torch.tensor([[3.0, -0.5]], dtype=torch.float64))
-    assert loss.tolist() == [[3.0, -1.0]]
-    loss.sum().backward()
-    assert logprobs.grad is not None
-    assert logprobs.grad.tolist() == [[-3.0, 0.5]]
-
-
-# The clipped surrogate
-
-
-def surrogate_gradient(ratio: float, advantage: float, **clip: float) -> tuple[float, float]:
-    """Value and derivative with respect to the log-probability, for one token."""
-    logprobs = torch.tensor([[math.log(ratio) - 1.0]], dtype=torch.float64, requires_grad=True)
-    old = torch.tensor([[-1.0]], dtype=torch.float64)
-    loss = clipped_surrogate(logprobs, old, torch.tensor([[advantage]], dtype=torch.float64), **clip)
-    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
-    return float(loss.detach()), float(gradient)
+def value_and_slope(
+    loss: Loss, variable: float, *others: float, dtype: torch.dtype = torch.float64
+) -> tuple[float, float]:
+    """Of the loss of one token, with respect to its first argument."""
+    first, *rest = (torch.tensor([[number]], dtype=dtype) for number in (variable, *others))
+    result = loss(first.requires_grad_(), *rest)
+    (slope,) = torch.autograd.grad(result.sum(), first)
+    return float(result.detach()), float(slope)
 
 
 @pytest.mark.parametrize(
-    ("ratio", "advantage", "value", "slope"),
+    ("dual_clip", "ratio", "advantage", "value", "slope"),
     [
-        # Inside the bounds: -r A, whose slope in log pi is -r A.
-        (1.1, 2.0, -2.2, -2.2),
-        (0.9, 2.0, -1.8, -1.8),
-        (1.1, -2.0, 2.2, 2.2),
-        # A good token that is already likelier: clipped, nothing more to gain.
-        (1.5, 2.0, -2.4, 0.0),
-        # A good token that has become less likely: pulled back.
-        (0.5, 2.0, -1.0, -1.0),
-        # A bad token that is already less likely: clipped.
-        (0.5, -2.0, 1.6, 0.0),
-        # A bad token that has become likelier: pushed down.
-        (1.5, -2.0, 3.0, 3.0),
-        (1.5, 0.0, 0.0, 0.0),
+        (None, 1.1, 2.0, -2.2, -2.2),  # inside the bounds: -r A, whose slope in log pi is -r A
+        (None, 1.5, 2.0, -2.4, 0.0),  # a good token that is already likelier: nothing more to gain
+        (None, 0.5, -2.0, 1.6, 0.0),  # a bad token that is already less likely
+        (None, 1.5, -2.0, 3.0, 3.0),  # a bad token that has become likelier: pushed down
+        (3.0, 2.9, -2.0, 5.8, 5.8),
+        (3.0, 3.1, -2.0, 6.0, 0.0),  # beyond c = 3 a bad token counts no more than 3 times, and no longer moves
+        (math.inf, 9.0, -2.0, 18.0, 18.0),  # an infinite bound is none
+        (math.inf, 9.0, 0.0, 0.0, 0.0),
     ],
 )
 def test_clipping_saturates_on_the_side_of_the_advantage_only(
-    ratio: float, advantage: float, value: float, slope: float
+    dual_clip: float | None, ratio: float, advantage: float, value: float, slope: float
 ) -> None:
-    result = surrogate_gradient(ratio, advantage)
+    loss = functools.partial(clipped_surrogate, dual_clip=dual_clip)
+    result = value_and_slope(loss, math.log(ratio) - 1.0, -1.0, advantage)
     assert result == pytest.approx((value, slope), abs=ROUNDING)
 
 
-# The dual clip
-
-
-@pytest.mark.parametrize(
-    ("ratio", "advantage", "value", "slope"),
-    [
-        (2.9, -2.0, 5.8, 5.8),
-        # Beyond c = 3 a bad token counts no more than 3 times, and no longer moves.
-        (3.1, -2.0, 6.0, 0.0),
-        (1000.0, -2.0, 6.0, 0.0),
-        # The ordinary clip stays where it was.
-        (0.5, -2.0, 1.6, 0.0),
-        (1000.0, 2.0, -2.4, 0.0),
-        (1000.0, 0.0, 0.0, 0.0),
-    ],
-)
-def test_the_dual_clip_bounds_the_loss_of_bad_tokens(
-    ratio: float, advantage: float, value: float, slope: float
-) -> None:
-    assert surrogate_gradient(ratio, advantage, dual_clip=3.0) == pytest.approx((value, slope), abs=ROUNDING)
-
-
-def off_policy_tokens() -> tuple[Tensor, Tensor, Tensor]:
-    """Log-probabilities, those of an older policy, and advantages: f64[6 7], with ratios from 0.05 to 20."""
-    generator = torch.Generator().manual_seed(2)
-    logprobs = -3 * torch.rand(6, 7, generator=generator, dtype=torch.float64)
-    old = logprobs - 3 * (2 * torch.rand(6, 7, generator=generator, dtype=torch.float64) - 1)
-    return logprobs.requires_grad_(), old, torch.randn(6, 7, generator=generator, dtype=torch.float64)
-
-
-@pytest.mark.parametrize("bound", [1e6, math.inf])
-def test_a_dual_clip_at_infinity_is_ppo(bound: float) -> None:
-    logprobs, old, advantages = off_policy_tokens()
-    advantages[0, 0] = 0.0
-    plain = clipped_surrogate(logprobs, old, advantages)
-    dual = clipped_surrogate(logprobs, old, advantages, dual_clip=bound)
-    assert torch.equal(plain, dual)
-    result, expected = (torch.autograd.grad(loss.sum(), logprobs)[0] for loss in (dual, plain))
-    assert torch.equal(result, expected)
-
-
-@pytest.mark.parametrize("bound", [1.0, 0.0, -3.0, math.nan])
-def test_a_dual_clip_that_would_cut_ppo_off_is_named(bound: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="above 1; got"):
-        surrogate_gradient(1.0, 1.0, dual_clip=bound)
-
-
-# One ratio for a completion
-
-RAGGED = torch.tensor([[True, True, True, False], [True, False, True, False], [False] * 4])
-
-
 def test_the_sequence_ratio_by_hand() -> None:
-    difference = torch.tensor([[0.3, -0.1, 0.1, 9.0], [0.2, 9.0, -0.6, 9.0], [9.0] * 4], dtype=torch.float64)
-    old = torch.full((3, 4), -10.0, dtype=torch.float64)
-    logprobs = (old + difference).requires_grad_()
-    advantages = torch.tensor([[2.0], [-1.0], [1.0]], dtype=torch.float64).expand(3, 4)
-    losses = sequence_clipped_surrogate(logprobs, old, advantages, RAGGED, 0.25, 0.3)
-    # Mean differences 0.1 and -0.2, and nothing to average in the last row.
-    ratios = torch.tensor([math.exp(0.1), math.exp(-0.2), 1.0], dtype=torch.float64)[:, None]
-    torch.testing.assert_close(losses, (-ratios * advantages).expand(3, 4), rtol=ROUNDING, atol=0)
-    (gradient,) = torch.autograd.grad((losses * RAGGED).sum(), logprobs)
-    torch.testing.assert_close(gradient, (-ratios * advantages) * RAGGED, rtol=ROUNDING, atol=0)
+    """Two tokens of three are the policy's own; their mean difference is 0.1."""
+    old = torch.full((1, 3), -10.0, dtype=torch.float64)
+    logprobs = (old + torch.tensor([[0.3, 9.0, -0.1]])).requires_grad_()
+    mask = torch.tensor([[True, False, True]])
+    losses = sequence_clipped_surrogate(logprobs, old, torch.full_like(old, 2.0), mask, 0.25, 0.3)
+    (gradient,) = torch.autograd.grad((losses * mask).sum(), logprobs)
+    assert gradient[0].tolist() == pytest.approx([-2 * math.exp(0.1), 0.0, -2 * math.exp(0.1)])
+    assert losses[0, 0].item() == pytest.approx(-2 * math.exp(0.1))
 
 
-# CISPO
-
-
-@pytest.mark.parametrize(
-    ("ratio", "advantage", "slope"), [(0.01, 2.0, -0.02), (1.9, 2.0, -3.8), (9.0, 2.0, -4.0), (9.0, -2.0, 4.0)]
-)
+@pytest.mark.parametrize(("ratio", "advantage", "slope"), [(1.9, 2.0, -3.8), (9.0, -2.0, 4.0)])
 def test_cispo_caps_the_weight_and_never_stops_the_gradient(ratio: float, advantage: float, slope: float) -> None:
-    logprobs = torch.tensor([[-1.5]], dtype=torch.float64, requires_grad=True)
-    old = torch.tensor([[-1.5 - math.log(ratio)]], dtype=torch.float64)
-    loss = cispo(logprobs, old, torch.tensor([[advantage]], dtype=torch.float64), is_cap=2.0)
-    assert float(loss.detach()) == pytest.approx(slope * -1.5)
-    (gradient,) = torch.autograd.grad(loss.sum(), logprobs)
-    assert float(gradient) == pytest.approx(slope)
-
-
-@pytest.mark.parametrize("cap", [0.0, -1.0, math.nan])
-def test_a_cap_without_meaning_is_named(cap: float) -> None:
-    with pytest.raises(InvalidArgumentError, match="positive; got"):
-        cispo(torch.zeros(1, 1), torch.zeros(1, 1), torch.zeros(1, 1), cap)
-
-
-# The value function
-
-
-def value_gradient(value: float, target: float, old: float, clip: float | None) -> tuple[float, float]:
-    values = torch.tensor([[value]], dtype=torch.float64, requires_grad=True)
-    targets, before = (torch.tensor([[number]], dtype=torch.float64) for number in (target, old))
-    loss = squared_value_error(values, targets, before, clip)
-    (gradient,) = torch.autograd.grad(loss.sum(), values)
-    return float(loss.detach()), float(gradient)
+    result = value_and_slope(functools.partial(cispo, is_cap=2.0), -1.5, -1.5 - math.log(ratio), advantage)
+    assert result == pytest.approx((slope * -1.5, slope))
 
 
 @pytest.mark.parametrize(
-    ("value", "target", "clip", "loss", "slope"),
+    ("value", "target", "loss", "slope"),
     [
-        (3.0, 1.0, None, 2.0, 2.0),
-        # The old value is 0. Within 0.5 of it the clip does nothing.
-        (0.4, 1.0, 0.5, 0.18, -0.6),
-        # Moved towards the target by more than 0.5: as if it had stopped there, and no gradient.
-        (0.75, 2.0, 0.5, 1.125, 0.0),
-        # Moved away, or past the target: the error itself is larger, and pulls it back.
-        (-1.0, 2.0, 0.5, 4.5, -3.0),
-        (2.0, 0.75, 0.5, 0.78125, 1.25),
+        (0.75, 2.0, 1.125, 0.0),  # moved from 0 towards the target by more than 0.5: as if it had stopped there
+        (2.0, 0.75, 0.78125, 1.25),  # moved past the target: the error itself is larger, and pulls it back
     ],
 )
-def test_the_value_error_by_hand(value: float, target: float, clip: float | None, loss: float, slope: float) -> None:
-    assert value_gradient(value, target, 0.0, clip) == pytest.approx((loss, slope), abs=ROUNDING)
+def test_the_clipped_value_error_by_hand(value: float, target: float, loss: float, slope: float) -> None:
+    result = value_and_slope(functools.partial(squared_value_error, clip=0.5), value, target, 0.0)
+    assert result == pytest.approx((loss, slope), abs=ROUNDING)
 
-
-def test_a_value_clip_needs_a_centre_and_a_width() -> None:
-    values = torch.zeros(1, 2)
-    with pytest.raises(InvalidArgumentError, match="old_values, which are missing"):
-        squared_value_error(values, values, clip=0.2)
-    with pytest.raises(InvalidArgumentError, match=r"positive; got -0\.2"):
-        squared_value_error(values, values, values, clip=-0.2)
-
-
-# Aggregation
 
 MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [False, False, False, False]])
 
@@ -209,24 +102,140 @@ MASK = torch.tensor([[False, True, True, True], [False, True, False, False], [Fa
         (Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, 1 / 50, 1 / 50),
     ],
 )
-def test_token_weights_by_hand(aggregation: Aggregation, long: float, short: float) -> None:
+def test_token_weights_by_hand_and_of_an_empty_step(aggregation: Aggregation, long: float, short: float) -> None:
     weights = token_weights(MASK, aggregation, num_completions=5, max_tokens=10)
     expected: list[list[float]] = [[0, long, long, long], [0, short, 0, 0], [0, 0, 0, 0]]
     np.testing.assert_allclose(weights.numpy(), expected, rtol=ROUNDING, atol=0)
     assert weights.dtype == torch.float64
+    empty = token_weights(torch.zeros(2, 3, dtype=torch.bool), aggregation, num_completions=0, max_tokens=4)
+    assert torch.equal(empty, torch.zeros(2, 3, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("aggregation", list(Aggregation))
-def test_weights_of_an_empty_step_are_0(aggregation: Aggregation) -> None:
-    weights = token_weights(torch.zeros(2, 3, dtype=torch.bool), aggregation, num_completions=0, max_tokens=4)
-    assert torch.equal(weights, torch.zeros(2, 3, dtype=torch.float64))
+def test_policy_gradient_by_hand() -> None:
+    assert value_and_slope(policy_gradient, -2.0, 3.0) == (6.0, -3.0)
 
 
-def test_a_missing_constant_length_is_named() -> None:
-    with pytest.raises(InvalidArgumentError, match=r"sequence-mean-token-sum-norm.*needs max_tokens"):
-        token_weights(MASK, Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM, num_completions=3)
+def test_estimates_by_hand() -> None:
+    logprobs, reference, old = (torch.full((1, 1), math.log(p), dtype=torch.float64) for p in (0.5, 0.25, 0.4))
+    d = math.log(2)
+    expected = {"k1": d, "k2": d**2 / 2, "k3": 0.5 + d - 1, "k3-ratio": 1.25 * (0.5 + d - 1)}
+    for name, value in expected.items():
+        assert float(kl_estimate(name, logprobs, reference, old)) == pytest.approx(value, abs=ROUNDING)
 
 
-def test_an_unknown_aggregation_suggests_the_nearest() -> None:
-    with pytest.raises(UnknownNameError, match=r"unknown aggregation 'token-meen'\. Did you mean 'token-mean'\?"):
-        token_weights(MASK, "token-meen", num_completions=3)
+def test_k3_is_never_negative_and_0_only_where_the_policies_agree() -> None:
+    """In float32, where rounding of small differences could give a negative number."""
+    differences = torch.cat([torch.linspace(-30, 30, 2001), torch.logspace(-7, 0, 2000)])[None]
+    estimates = kl_estimate("k3", torch.zeros_like(differences), differences)
+    assert (estimates >= 0).all()
+    assert (estimates[differences.abs() > 1e-3] > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("estimator", "gap", "expected"),
+    [
+        # A bound of 10 on the value would leave no gradient from 2.6 on.
+        *(("k3", gap, 1 - math.exp(gap)) for gap in (2.0, 3.0, 19.0)),
+        *(("k3", gap, 1.0) for gap in (-19.0, -1000.0)),
+        # On-policy, beyond the cut too.
+        *(("k3-ratio", gap, -gap) for gap in (19.0, 21.0, 2000.0)),
+    ],
+)
+def test_a_token_is_pulled_back_however_far_the_reference_is(estimator: str, gap: float, expected: float) -> None:
+    """The derivative by log pi, in float32, at a token that pi_old sampled as pi does."""
+    loss = functools.partial(kl_estimate, estimator)
+    assert value_and_slope(loss, 0.0, gap, 0.0, dtype=torch.float32)[1] == pytest.approx(expected, rel=1e-5)
+
+
+def test_the_controller_by_hand() -> None:
+    controller = AdaptiveKLController(0.2, target=0.1, horizon=1000)
+    assert controller.update(0.11, 100) == pytest.approx(0.2 * 1.01)
+    controller.coefficient = 0.2
+    assert controller.update(5.0, 500) == pytest.approx(0.2 * 1.1)  # an error above 0.2 counts as 0.2
+    assert controller.update(-3.0, 500) == pytest.approx(0.2 * 1.1 * 0.9)
+
+
+# Importance weights
+
+OWN = torch.tensor([[False, True, True, True], [True, False, True, False], [False] * 4])
+RATIOS = torch.tensor([[9, 4, 0.5, 0.25], [1.5, 9, 1.2, 9], [9, 9, 9, 9]], dtype=torch.float64)
+OLD = torch.full((3, 4), -2.0, dtype=torch.float64)
+BEHAVIOUR = OLD - RATIOS.log()
+
+
+@pytest.mark.parametrize(
+    ("correction", "first", "second"),
+    [
+        ("token-mask", [0, 0, 0.5, 0], [1.5, 0, 1.2, 0]),
+        ("sequence-truncate", [0, 0.5, 0.5, 0.5], [1.8, 0, 1.8, 0]),  # the products are 4 / 8 and 1.5 * 1.2
+        ("geometric-mask", [0, 2, 0.5, 0.4], [1.5, 0, 1.2, 0]),  # of the means 0.5 ** (1 / 3) and 1.8 ** 0.5
+    ],
+)
+def test_weights_by_hand(correction: str, first: list[float], second: list[float]) -> None:
+    weights = importance_weights(OLD, BEHAVIOUR, OWN, correction, cap=2.0, floor=0.4)
+    expected = torch.tensor([first, second, [0.0] * 4], dtype=torch.float64)
+    torch.testing.assert_close(weights, expected, rtol=ROUNDING, atol=0)
+
+
+@pytest.mark.parametrize(("correction", "light"), [("token-mask", 0.0), ("token-truncate", 0.5)])
+def test_an_agents_floor_cuts_weights_from_below(correction: str, light: float) -> None:
+    """Half of the tokens were four times as likely where they were sampled: weight 1/4 is dropped, or lifted to the floor."""
+    agent = make_agent("grpo", importance_correction=correction, importance_floor=0.5)
+    rows = some_batch(agent.policy)
+    for one in rows[1::2]:
+        one.logprobs[one.policy_mask] += np.float32(math.log(4))
+    batch = agent.prepare(make_batch(rows))
+    assert batch.importance is not None
+    for start, weight in ((0, 1.0), (1, light)):
+        weights = batch.importance[start::2][batch.loss_mask[start::2]]
+        np.testing.assert_allclose(weights, weight, atol=1e-5)
+
+
+@pytest.mark.parametrize("correction", list(Correction))
+def test_samples_of_the_policy_itself_weigh_exactly_1(correction: Correction) -> None:
+    logprobs = -5 * torch.rand(3, 4, generator=torch.Generator().manual_seed(0))
+    weights = importance_weights(logprobs, logprobs, OWN, correction, cap=1.0, floor=1.0)
+    assert torch.equal(weights, OWN.float())
+
+
+def test_the_effective_share_by_hand() -> None:
+    assert effective_share(6 / 3, 14 / 3) == pytest.approx(36 / (3 * 14))  # of 1, 2 and 3
+    assert effective_share(0.0, 0.0) == 0.0
+
+
+TOKEN = torch.zeros(1, 1)
+CONTROLLER = AdaptiveKLController(0.1, horizon=100)
+NORM = Aggregation.SEQUENCE_MEAN_TOKEN_SUM_NORM
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: clipped_surrogate(TOKEN, TOKEN, TOKEN, dual_clip=1.0), "above 1; got"),
+        (lambda: clipped_surrogate(TOKEN, TOKEN, TOKEN, dual_clip=math.nan), "above 1; got"),
+        (lambda: cispo(TOKEN, TOKEN, TOKEN, 0.0), "positive; got"),
+        (lambda: cispo(TOKEN, TOKEN, TOKEN, math.nan), "positive; got"),
+        (lambda: squared_value_error(TOKEN, TOKEN, clip=0.2), "old_values, which are missing"),
+        (lambda: squared_value_error(TOKEN, TOKEN, TOKEN, clip=0.0), r"positive; got 0\.0"),
+        (lambda: token_weights(MASK, NORM, num_completions=3), "needs max_tokens"),
+        (lambda: token_weights(MASK, "token-meen", num_completions=3), "Did you mean 'token-mean'"),
+        (lambda: kl_estimate(KLEstimator.K3_RATIO, TOKEN, TOKEN), "needs old_logprobs"),
+        (lambda: kl_estimate("k4", TOKEN, TOKEN), r"unknown estimator 'k4'\. Known: k1, k2, k3,"),
+        (lambda: AdaptiveKLController(-0.1), "at least 0; got -0.1"),
+        (lambda: AdaptiveKLController(math.nan), "at least 0; got nan"),
+        (lambda: AdaptiveKLController(0.1, target=0.0), "target = 0.0"),
+        (lambda: AdaptiveKLController(0.1, horizon=0), "horizon = 0"),
+        (lambda: CONTROLLER.update(math.nan, 1), "NaN"),
+        (lambda: CONTROLLER.update(0.1, 500), "below 5 horizons"),
+        (lambda: CONTROLLER.update(0.1, -1), "-1"),
+        (lambda: importance_weights(OLD, OLD, OWN, "token-mask", cap=0.9), "0 <= floor <= 1 <= cap; got floor ="),
+        (lambda: importance_weights(OLD, OLD, OWN, "token-mask", cap=math.nan), "<= 1 <= cap"),
+        (lambda: importance_weights(OLD, OLD, OWN, "token-mask", floor=1.1), "<= 1 <= cap"),
+        (lambda: importance_weights(OLD, OLD, OWN, "token-mask", floor=-0.1), "<= 1 <= cap"),
+        (lambda: importance_weights(OLD, OLD, OWN, "token-clip"), "'token-clip'.*Known: geometric-mask, none"),
+    ],
+)
+def test_bounds_and_names_without_meaning_are_named(wrong: Callable[[], object], message: str) -> None:
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        wrong()
+    assert CONTROLLER.coefficient == 0.1

@@ -5,7 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given, strategies as st
@@ -53,10 +55,9 @@ def test_a_wrong_answer_never_votes_with_the_right_one() -> None:
     verifier, problem = verifiers.make("math"), Problem("p", "Simplify 4/8.", "1/2")
     rows = judged((r"\boxed{1/2}", r"\boxed{4/8}", r"\boxed{4/8}", r"\boxed{2/4}", r"\boxed{3}"), verifier, problem)
     (votes,) = count_votes(rows, [problem], answer_verifier(verifier))
-    right = [vote for row, vote in zip(rows, votes, strict=True) if row.outcome == Outcome.CORRECT]
-    assert right
+    assert rows[0].outcome == Outcome.CORRECT
     assert all((vote == votes[0]) == (row.outcome == Outcome.CORRECT) for row, vote in zip(rows, votes, strict=True))
-    assert votes[1] == votes[2] == votes[3] or Outcome.CORRECT in {row.outcome for row in rows[1:4]}
+    assert votes[1] == votes[2]
 
 
 def test_only_samples_that_are_right_or_wrong_vote_and_problems_with_fewer_are_left_out() -> None:
@@ -98,16 +99,11 @@ def test_an_evaluation_reports_it_by_a_verifier_of_ones_own_and_resumed_too(tmp_
 
 
 def test_a_verifier_that_compares_no_answers_is_refused_before_any_sample() -> None:
-    class NeverActs:
-        version = 0
-
-        def begin(self, *_: object) -> None:
-            raise AssertionError
-
+    never: Any = SimpleNamespace(version=0, begin=mock.Mock(side_effect=AssertionError))
     with pytest.raises(InvalidArgumentError, match=r"maj@k needs a verifier that compares answers .*got CountLetters"):
-        evaluate(vector_env(2), NeverActs(), maj_at=[1])  # type: ignore[arg-type]
+        evaluate(vector_env(2), never, maj_at=[1])
     with pytest.raises(InvalidArgumentError, match="maj@3 is not possible: k must be from 1 to 2"):
-        evaluate(vector_env(2), NeverActs(), samples=2, maj_at=[3])  # type: ignore[arg-type]
+        evaluate(vector_env(2), never, samples=2, maj_at=[3])
 
 
 @pytest.mark.parametrize(
@@ -122,28 +118,18 @@ def test_a_verifier_that_compares_no_answers_is_refused_before_any_sample() -> N
         ("math", ("))) (", "))) ("), ("))) (", "1")),
     ],
 )
-def test_answers_are_the_same_as_they_are_to_the_verifier(
-    name: str, same: tuple[str, str], different: tuple[str, str]
-) -> None:
+def test_answers_are_the_same_as_to_a_verifier(name: str, same: tuple[str, str], different: tuple[str, str]) -> None:
     verifier, problem = answer_verifier(verifiers.make(name)), Problem("p", "What is it?", "unrelated")
-    for first, second in (same, same[::-1]):
-        assert verifier.same_answer(first, second, problem)
-    for first, second in (different, different[::-1]):
-        assert not verifier.same_answer(first, second, problem)
+    for pair, expected in ((same, True), (different, False)):
+        for first, second in (pair, pair[::-1]):
+            assert verifier.same_answer(first, second, problem) is expected
 
 
 ANSWERS = (
     r"-2 -1 -0 0 1 2 3 10 0.0 0.5 1.50 \frac12 \frac{1}{2} \dfrac{6}{4} 1/2 3/2 1/0 1/3 0.3333333333 50\% "
     "12_8 1,000 1000 (1,2) B x x+x 2x"
 )
-OPTIONS: list[dict[str, Any]] = [
-    {},
-    {"rounding_digits": 2},
-    {"rounding_digits": None},
-    {"rel_tol": 0.5},
-    {"preset": "olympiadbench"},
-    {"extraction": "gsm8k_strict"},
-]
+OPTIONS: list[dict[str, Any]] = [{}, {"rounding_digits": 2}, {"rel_tol": 0.5}, {"preset": "olympiadbench"}]
 
 
 @given(answers=st.lists(st.sampled_from(ANSWERS.split()), max_size=12), options=st.sampled_from(OPTIONS))

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -20,25 +21,30 @@ from agents.policies.transformers.memory import activation_bytes, checkpointed, 
 from tests.agents.trajectories import VOCAB, random_trajectory
 from verifiers import InvalidArgumentError
 
+SMALL: dict[str, Any] = {"layers": 1, "hidden_size": 16, "heads": 2, "intermediate_size": 32}
+
+
+def some_tokens(rows: int, columns: int) -> Tensor:
+    return torch.randint(VOCAB, (rows, columns), generator=torch.Generator().manual_seed(0))
+
 
 def saved_and_gradients(checkpointing: Any) -> tuple[int, list[Tensor]]:
     """Bytes that the forward pass keeps for the backward, and the gradients."""
-    model = tiny_model(VOCAB, layers=3, hidden_size=16, heads=2, intermediate_size=32)
+    model = tiny_model(VOCAB, **SMALL | {"layers": 3})
     policy = CausalLMPolicy(model, PolicyConfig(checkpointing=checkpointing))
     generator = np.random.default_rng(0)
     batch = make_batch([random_trajectory(generator, score=1.0) for _ in range(6)])
-    kept = 0
+    kept: list[int] = []
 
     def keep(tensor: Tensor) -> Tensor:
-        nonlocal kept
-        kept += tensor.numel() * tensor.element_size()
+        kept.append(tensor.nbytes)
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         outputs = policy.forward(batch.tokens, batch.first)
     (outputs.logprobs * batch.loss_mask[:, batch.first :]).sum().backward()
     assert not any(module.training for module in policy.model.modules())
-    return kept, [p.grad for p in policy.parameters() if p.grad is not None]
+    return sum(kept), [p.grad for p in policy.parameters() if p.grad is not None]
 
 
 def test_gradients_are_the_same_and_less_is_kept() -> None:
@@ -51,43 +57,37 @@ def test_gradients_are_the_same_and_less_is_kept() -> None:
 
 def test_it_depends_on_free_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     config = SimpleNamespace(num_hidden_layers=24, hidden_size=896)
-    model = SimpleNamespace(device=torch.device("cuda"), config=SimpleNamespace(get_text_config=lambda: config))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
+    model = SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: config))
     needed = activation_bytes(config, 1000, 50_000, 2)
     assert needed == 1000 * 24 * 896 * 34 + 50_000 * 12
     assert activation_bytes(config, 1000, 50_000, 2, masks=needed) == needed + 3 * needed  # a bool and two bytes each
+    for name in ("memory_reserved", "memory_allocated"):
+        monkeypatch.setattr(torch.cuda, name, lambda device: 0)
     for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device, free=free: (free, free))
-        assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
-        assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
-    model.device = torch.device("cpu")
-    for free, expected in ((needed, True), (2 * needed, False)):
         monkeypatch.setattr(memory, "_available_bytes", lambda free=free: free)
-        assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
+        for device in ("cuda", "cpu"):
+            model.device = torch.device(device)
+            assert checkpoints(model, "auto", 1000, 50_000, 2) is expected
+            assert checkpoints(model, "auto", 1000, 50_000, 2, masks=needed)
     assert checkpoints(model, "on", 1, 1, 2)
     assert not checkpoints(model, "off", 10**9, 10**6, 2)
 
 
 def test_what_stood_on_a_layer_before_stands_there_after() -> None:
     """Such as the hooks of a model whose layers are on several devices."""
-    policy = CausalLMPolicy(tiny_model(VOCAB, layers=2, hidden_size=16, heads=2, intermediate_size=32))
+    policy = CausalLMPolicy(tiny_model(VOCAB, **SMALL | {"layers": 2}))
     hooked, plain = policy.model.model.layers
-    inner, calls = hooked.forward, []
-
-    def hook(*args: Any, **kwargs: Any) -> Any:
-        calls.append(torch.is_grad_enabled())
-        return inner(*args, **kwargs)
-
+    hook = mock.Mock(side_effect=hooked.forward)
     hooked.forward = hook
     with checkpointed(policy.model, True):
         assert hooked.forward is not hook
     assert hooked.forward is hook
     assert "forward" not in vars(plain)
     policy = CausalLMPolicy(policy.model, PolicyConfig(checkpointing="on"))
-    calls.clear()
+    hook.reset_mock()
     policy.forward(torch.zeros(1, 4, dtype=torch.long), 1).logprobs.sum().backward()
-    assert len(calls) == 2  # forward, and again in the backward pass
+    assert hook.call_count == 2  # forward, and again in the backward pass
     assert hooked.forward is hook
 
 
@@ -96,18 +96,17 @@ def test_a_model_whose_layers_cannot_be_computed_again_says_so(caplog: pytest.Lo
     with pytest.raises(InvalidArgumentError, match="CTRLLMHeadModel has none: set it to 'off'"):
         CausalLMPolicy(model, PolicyConfig(checkpointing="on"))
     memory._say_kept.cache_clear()
-    with caplog.at_level(logging.WARNING):
-        for _ in range(2):
-            with checkpointed(model, True):  # as "auto" would on a GPU
-                pass
+    for _ in range(2):
+        with caplog.at_level(logging.WARNING), checkpointed(model, True):  # as "auto" would on a GPU
+            pass
     assert [record.getMessage()[:34] for record in caplog.records] == ["activations of CTRLLMHeadModel are"]
 
 
 def test_bfloat16_is_close_and_used_for_sampling_and_learning_alike() -> None:
-    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    model = tiny_model(VOCAB, **SMALL)
     exact, half = CausalLMPolicy(model), CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
     assert exact.precision == "float32"  # what "auto" means on a CPU
-    tokens = torch.randint(VOCAB, (3, 7), generator=torch.Generator().manual_seed(0))
+    tokens = some_tokens(3, 7)
     one, other = exact.forward(tokens, 2).logprobs, half.forward(tokens, 2).logprobs
     assert one.dtype is other.dtype is torch.float32
     assert 0 < float((one - other).detach().abs().max()) < 0.05
@@ -126,25 +125,21 @@ def test_dropout_is_off_whether_activations_are_kept_or_not(checkpointing: Any) 
         word_embed_proj_dim=16, max_position_embeddings=64, bos_token_id=None, eos_token_id=None, pad_token_id=None,
     )  # fmt: skip
     policy = CausalLMPolicy(OPTForCausalLM(config).train(), PolicyConfig(checkpointing=checkpointing))
-    tokens = torch.randint(VOCAB, (3, 9), generator=torch.Generator().manual_seed(0))
-    results = []
+    tokens = some_tokens(3, 9)
+    plain = CausalLMPolicy(policy.model, PolicyConfig(checkpointing="off")).forward(tokens, 2).logprobs
+    gradients = []
     for _ in range(2):
         policy.model.zero_grad()
         logprobs = policy.forward(tokens, 2).logprobs
+        assert torch.equal(logprobs, plain)
         logprobs.sum().backward()
-        gradient = torch.cat([p.grad.reshape(-1) for p in policy.model.parameters() if p.grad is not None])
-        results.append((logprobs.detach(), gradient))
-    assert torch.equal(results[0][0], results[1][0])
-    assert torch.equal(results[0][1], results[1][1])
-    assert torch.equal(
-        results[0][0],
-        CausalLMPolicy(policy.model, PolicyConfig(checkpointing="off")).forward(tokens, 2).logprobs.detach(),
-    )
+        gradients.append(torch.cat([p.grad.reshape(-1) for p in policy.model.parameters() if p.grad is not None]))
+    assert torch.equal(*gradients)
 
 
 def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
-    tokens = torch.randint(VOCAB, (4, 9), generator=torch.Generator().manual_seed(0))
+    model = tiny_model(VOCAB, **SMALL)
+    tokens = some_tokens(4, 9)
     whole = CausalLMPolicy(model, PolicyConfig(precision="bfloat16")).forward(tokens, 2)
     monkeypatch.setattr(scoring, "LOGITS_AT_ONCE", 5 * VOCAB)
     for with_states in (False, True):
@@ -158,7 +153,7 @@ def test_entropy_is_float32_in_bfloat16_and_by_chunks(monkeypatch: pytest.Monkey
 
 @pytest.mark.parametrize("epochs", [1, 2])
 def test_in_bfloat16_ratios_are_taken_to_the_learners_own_pass(epochs: int) -> None:
-    model = tiny_model(VOCAB, layers=1, hidden_size=16, heads=2, intermediate_size=32)
+    model = tiny_model(VOCAB, **SMALL)
     policy = CausalLMPolicy(model, PolicyConfig(precision="bfloat16"))
     agent = GRPO(policy, GRPOConfig(epochs=epochs, learner=LearnerConfig(learning_rate=1e-12)))
     generator = np.random.default_rng(0)

@@ -31,6 +31,7 @@ def test_the_share_of_what_each_part_of_a_hybrid_decided() -> None:
     shares = {name: share for name, share in results.items() if name.startswith("applied/")}
     assert shares == pytest.approx({"applied/judge": 1 / 3, "applied/rule": 2 / 3})
     assert not any(name.startswith("applied/") for name in summarize(episodes[:1]))
+    assert not any(name.startswith("outcomes/") for name in summarize([trajectory([0, 1], rewards=[0, 1.0])]))
 
 
 def test_a_batch_of_episodes_by_hand() -> None:
@@ -50,12 +51,10 @@ def test_a_batch_of_episodes_by_hand() -> None:
     assert results["completions/max_length"] == 8
     assert results["completions/clipped_ratio"] == pytest.approx(2 / 6)
     assert results["verifier_errors"] == 1
-    assert results[f"outcomes/{Outcome.SCORED}"] == pytest.approx(5 / 6)
-    assert results[f"outcomes/{Outcome.VERIFIER_ERROR}"] == pytest.approx(1 / 6)
-    assert results[f"outcomes/{Outcome.CORRECT}"] == 0
-    counts = {outcome: results[f"outcome_counts/{outcome}"] for outcome in Outcome}
-    assert {outcome for outcome, count in counts.items() if count} == {Outcome.SCORED, Outcome.VERIFIER_ERROR}
-    assert (counts[Outcome.SCORED], counts[Outcome.VERIFIER_ERROR]) == (5, 1)
+    for outcome in Outcome:
+        count = {Outcome.SCORED: 5, Outcome.VERIFIER_ERROR: 1}.get(outcome, 0)
+        assert results[f"outcome_counts/{outcome}"] == count
+        assert results[f"outcomes/{outcome}"] == pytest.approx(count / 6)
 
 
 def test_groups_without_a_signal_are_told_apart_by_their_verdicts() -> None:
@@ -78,11 +77,6 @@ def test_groups_without_a_signal_are_told_apart_by_their_verdicts() -> None:
     results = summarize(batch)
     assert (results["frac_all_correct"], results["frac_all_wrong"]) == (1 / 4, 2 / 4)
     assert "frac_all_wrong" not in summarize(batch[-2:])
-
-
-def test_equal_scores_that_are_no_dyadic_numbers_have_no_spread() -> None:
-    """Eight times 0.3 in float32 has a standard deviation of 3e-8, and no spread."""
-    assert summarize([scored(0.3) for _ in range(8)])["frac_reward_zero_std"] == 1
 
 
 def test_parts_of_a_score_are_reported_each() -> None:
@@ -116,19 +110,16 @@ def test_parts_that_are_plain_numbers_are_no_weighted_sum() -> None:
         assert trajectory([0, 1], rewards=[0, 1.0], verdict=verdict).reward_parts == {}
 
 
-def test_without_a_valid_episode_there_is_no_mean() -> None:
+def test_the_spread_of_groups_is_reported_only_where_groups_have_several_scores() -> None:
+    def share(*episodes: Trajectory) -> float | None:
+        return summarize(episodes).get("frac_reward_zero_std")
+
+    assert share(*(scored(0.3) for _ in range(8))) == 1  # in float32 their standard deviation is 3e-8
+    assert share(*(scored(float(group % 2), group=group) for group in range(6))) is None
+    assert share(scored(math.nan, group=0), *(scored(float(n), group=n // 2) for n in (1, 2, 3))) == 0
     results = summarize([scored(math.nan)])
     assert math.isnan(results["reward"])
-    assert (results["verifier_errors"], results["reward_std"]) == (1, 0)
-    assert "frac_reward_zero_std" not in results
-
-
-def test_the_spread_of_groups_is_reported_only_where_groups_have_several_scores() -> None:
-    """An agent with one completion for each problem had a share of 1 at every step, whatever it scored."""
-    alone = [scored(float(group % 2), group=group) for group in range(6)]
-    assert "frac_reward_zero_std" not in summarize(alone)
-    left_alone = [scored(math.nan, group=0), scored(1.0, group=0), scored(0.0, group=1), scored(1.0, group=1)]
-    assert summarize(left_alone)["frac_reward_zero_std"] == 0
+    assert (results["verifier_errors"], results["reward_std"], share(scored(math.nan))) == (1, 0, None)
 
 
 def test_the_learning_rate_of_a_step_is_that_of_its_last_optimiser_step() -> None:
@@ -136,10 +127,6 @@ def test_the_learning_rate_of_a_step_is_that_of_its_last_optimiser_step() -> Non
     skipped = {"skipped": 1.0}  # a step that had nothing to learn from has no rate
     results = merge([*rates, skipped])
     assert (results["learning_rate"], results["learning_rate/critic"]) == (0.1, 0.2)
-
-
-def test_episodes_without_verdicts_have_no_outcomes() -> None:
-    assert not any(name.startswith("outcomes/") for name in summarize([trajectory([0, 1], rewards=[0, 1.0])]))
 
 
 def sums_of(
@@ -158,16 +145,12 @@ def sums_of(
 
 def test_the_metrics_of_a_pass_by_hand() -> None:
     # Clipped: below 0.8 where less is wanted, above 1.25 where more is wanted.
-    parts = [
-        sums_of([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0, 1.0], [1, -1, -1, 1, 1, 1, -1, 5]),
-        sums_of([4.0], [1]),
-    ]
-    results = pass_metrics(parts)
-    assert results["clip_ratio/low_mean"] == pytest.approx(2 / 9)
-    assert results["clip_ratio/high_mean"] == pytest.approx(4 / 9)
-    assert results["clip_ratio/region_mean"] == pytest.approx(6 / 9)
-    assert (results["ratio/min"], results["ratio/max"]) == pytest.approx((0.5, 4))
-    assert results["ratio/mean"] == pytest.approx(14.5 / 9)
+    first = sums_of([0.5, 0.5, 0.5, 2.0, 2.0, 2.0, 2.0, 1.0], [1, -1, -1, 1, 1, 1, -1, 5])
+    results = pass_metrics([first, sums_of([4.0], [1])])
+    shares = {"low": 2 / 9, "high": 4 / 9, "region": 6 / 9}
+    assert {name: results[f"clip_ratio/{name}_mean"] for name in shares} == pytest.approx(shares)
+    ratios = {"min": 0.5, "max": 4, "mean": 14.5 / 9}
+    assert {name: results[f"ratio/{name}"] for name in ratios} == pytest.approx(ratios)
     assert results["entropy"] == pytest.approx(28 / 9)  # 0 to 7, and 0
     assert results["kl"] == pytest.approx(0.5 - 1 + math.log(2))
     assert "clip_ratio/low_mean" not in pass_metrics([sums_of([1.0], [1], None)])
@@ -182,9 +165,8 @@ def test_sampler_and_learner_by_hand() -> None:
     read_before = dataclasses.replace(batch, old_logprobs=learner)
     outputs = TokenOutputs(learner, torch.zeros(1, 3))
     for results in (sampling_metrics(read_before), pass_metrics([pass_sums(batch, outputs, None)])):
-        assert results["sampling/kl"] == pytest.approx(kl, rel=1e-5)
-        assert results["sampling/sampling_logp_difference/mean"] == pytest.approx(0.2, rel=1e-5)
-        assert results["sampling/sampling_logp_difference/max"] == pytest.approx(0.3, rel=1e-5)
+        names = ("kl", "sampling_logp_difference/mean", "sampling_logp_difference/max")
+        assert [results[f"sampling/{name}"] for name in names] == pytest.approx([kl, 0.2, 0.3], rel=1e-5)
     # Each is said once: by the pass where there was none before.
     assert sampling_metrics(batch) == {}
     assert not any(name.startswith("sampling/") for name in pass_sums(read_before, outputs, None))
@@ -192,42 +174,28 @@ def test_sampler_and_learner_by_hand() -> None:
 
 
 @FLOAT64
-def test_a_sampler_that_is_off_shows_where_nothing_is_learned() -> None:
-    """All members of each group score alike, so that no token has a gradient."""
-    agent = make_agent("grpo", importance_correction="token-truncate")
-    rows = [dataclasses.replace(one, rewards=np.zeros_like(one.rewards)) for one in some_batch(agent.policy)]
-    shifted = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(0.5)) for one in rows]
-    metrics = agent.update(shifted)
-    assert "entropy" not in metrics  # nothing was learned from
+@pytest.mark.parametrize("learns", [False, True])
+def test_a_sampler_that_is_off_shows_even_where_nothing_is_learned(learns: bool) -> None:
+    """Where all members of each group score alike, no token has a gradient."""
+    agent = make_agent("grpo", importance_correction="token-truncate", importance_cap=1.5)
+    rows = [dataclasses.replace(one, rewards=one.rewards * learns) for one in some_batch(agent.policy)]
+    metrics = agent.update([dataclasses.replace(one, logprobs=one.logprobs - np.float32(0.5)) for one in rows])
+    assert ("entropy" in metrics) == learns
     assert metrics["sampling/sampling_logp_difference/mean"] == pytest.approx(0.5, abs=10 * 2**-23)
     assert metrics["sampling/kl"] == pytest.approx(math.exp(0.5) - 1.5, abs=10 * 2**-23)
+    # The learner finds every token e^0.5 times as likely as the sampler did, cut to 1.5.
+    weights = [metrics[f"sampling/importance_sampling_ratio/{end}"] for end in ("min", "max")]
+    assert weights == pytest.approx([1.5, 1.5])
+    assert metrics["sampling/effective_sample_size"] == pytest.approx(1.0)
 
 
 def test_optimiser_steps_are_merged_to_one_line() -> None:
-    first = {
-        "loss": 1.0,
-        "skipped": 0.0,
-        "nonfinite_gradients": 0.0,
-        "ratio/max": 1.5,
-        "ratio/min": 0.9,
-        "sampling/kl": 0.1,
-    }
-    second = {
-        "loss": 3.0,
-        "skipped": 1.0,
-        "nonfinite_gradients": 1.0,
-        "ratio/max": 1.2,
-        "ratio/min": 0.5,
-        "sampling/kl": 0.9,
-    }
-    assert merge([first, second, {"skipped": 1.0}]) == {
-        "loss": 2.0,
-        "skipped": 2.0,
-        "nonfinite_gradients": 1.0,
-        "ratio/max": 1.5,
-        "ratio/min": 0.5,
-        "sampling/kl": 0.1,
-    }
+    names = ("loss", "skipped", "nonfinite_gradients", "ratio/max", "ratio/min", "sampling/kl")
+    first, second, expected = (
+        dict(zip(names, values, strict=True))
+        for values in ((1.0, 0.0, 0.0, 1.5, 0.9, 0.1), (3.0, 1.0, 1.0, 1.2, 0.5, 0.9), (2.0, 2.0, 1.0, 1.5, 0.5, 0.1))
+    )
+    assert merge([first, second, {"skipped": 1.0}]) == expected
     assert math.isnan(merge([{"loss": 1.0}, {"loss": math.nan}])["loss"])
 
 
@@ -259,38 +227,27 @@ def test_every_kind_of_agent_reports_what_a_run_logs(case: str) -> None:
     assert all(math.isfinite(metrics[name]) for name in wanted - {"explained_variance"})
 
 
-def clip_shares(name: str, ratios: list[float], advantage: float, **settings: Any) -> tuple[list[bool], list[bool]]:
-    """Where an agent says that it clips one completion of these ratios."""
-    agent = make_agent(name, **settings)
-    length = len(ratios)
-    batch = make_batch([trajectory([1] * length, logprobs=[-1.0] * length)])
+@pytest.mark.parametrize(
+    ("name", "ratios", "advantage", "low", "high"),
+    [
+        # The geometric mean of 2 and 1/2 is 1, that of 2 and 1 is above 1.4.
+        ("gspo", [2.0, 0.5], 1.0, [False, False], [False, False]),
+        ("gspo", [2.0, 1.0], 1.0, [False, False], [True, True]),
+        ("gspo", [2.0, 1.0], -1.0, [False, False], [False, False]),
+        ("gspo", [0.5, 1.0], -1.0, [True, True], [False, False]),
+        ("cispo", [6.0, 4.0], 1.0, [False, False], [True, False]),
+        ("cispo", [6.0, 4.0], -1.0, [False, False], [True, False]),
+    ],
+)
+def test_gspo_is_clipped_as_a_completion_and_cispo_says_where_it_caps(
+    name: str, ratios: list[float], advantage: float, low: list[bool], high: list[bool]
+) -> None:
+    agent = make_agent(name, **({"is_cap": 5.0} if name == "cispo" else {"clip_low": 0.1, "clip_high": 0.1}))
+    batch = make_batch([trajectory([1, 1], logprobs=[-1.0, -1.0])])
     logprobs = batch.logprobs + torch.tensor(ratios).log()
-    result = agent.clipped(batch, logprobs, torch.full((1, length), advantage, dtype=torch.float64))
+    result = agent.clipped(batch, logprobs, torch.full((1, 2), advantage, dtype=torch.float64))
     assert result is not None
-    low, high = result
-    return low[0].tolist(), high[0].tolist()
-
-
-def test_gspo_is_clipped_as_a_completion_and_cispo_says_where_it_caps() -> None:
-    # The geometric mean of 2 and 1/2 is 1, that of 2 and 1 is above 1.4.
-    wide = {"clip_low": 0.1, "clip_high": 0.1}
-    assert clip_shares("gspo", [2.0, 0.5], 1.0, **wide) == ([False, False], [False, False])
-    assert clip_shares("gspo", [2.0, 1.0], 1.0, **wide) == ([False, False], [True, True])
-    assert clip_shares("gspo", [2.0, 1.0], -1.0, **wide) == ([False, False], [False, False])
-    assert clip_shares("gspo", [0.5, 1.0], -1.0, **wide) == ([True, True], [False, False])
-    for advantage in (1.0, -1.0):
-        assert clip_shares("cispo", [6.0, 4.0], advantage, is_cap=5.0) == ([False, False], [True, False])
-
-
-def test_weights_of_samples_from_elsewhere_are_reported() -> None:
-    agent = make_agent("grpo", importance_correction="token-truncate", importance_cap=2.0)
-    rows = some_batch(agent.policy)
-    shifted = [dataclasses.replace(one, logprobs=one.logprobs - np.float32(1.0)) for one in rows]
-    metrics = agent.update(shifted)
-    # The learner finds every token e times as likely as the sampler did, cut to 2.
-    assert metrics["sampling/importance_sampling_ratio/min"] == pytest.approx(2.0)
-    assert metrics["sampling/importance_sampling_ratio/max"] == pytest.approx(2.0)
-    assert metrics["sampling/effective_sample_size"] == pytest.approx(1.0)
+    assert [one[0].tolist() for one in result] == [low, high]
 
 
 def test_an_agent_is_told_by_its_own_config() -> None:
