@@ -170,18 +170,12 @@ def test_every_format_gives_each_problem_its_completions_in_order(name: str, con
     assert result == {(index, sample): text for index, texts in enumerate(TEXTS) for sample, text in enumerate(texts)}
 
 
-@pytest.mark.parametrize(
-    ("lines", "matched"),
-    [
-        ([{"completion": "a"}, {"completion": "b"}], [(0, 0), (1, 0)]),
-        ([{"problem_id": PROBLEMS[7].id, "completion": "a"}] * 2, [(7, 0), (7, 1)]),
-    ],
-)
-def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(
-    lines: list[Any], matched: list[tuple[int, int]], tmp_path: Path
-) -> None:
-    completions = read_completions(written(tmp_path / "file.jsonl", lines))
-    assert [(index, sample) for index, sample, _ in match_problems(completions, PROBLEMS)] == matched
+def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp_path: Path) -> None:
+    bare = [{"completion": "a"}, {"completion": "b"}]
+    named = [{"problem_id": PROBLEMS[7].id, "completion": "a"}] * 2
+    for lines, matched in ((bare, [(0, 0), (1, 0)]), (named, [(7, 0), (7, 1)])):
+        completions = read_completions(written(tmp_path / "file.jsonl", lines))
+        assert [(index, sample) for index, sample, _ in match_problems(completions, PROBLEMS)] == matched
 
 
 @pytest.mark.parametrize(
@@ -253,22 +247,16 @@ def test_graded_completions_are_a_record_like_any_other(sort: Command) -> None:
     assert run.rows[0]["reference"] == PROBLEMS[0].reference
     assert json.loads(Path("graded", MANIFEST).read_text())["summary"]["score"] == 0.5
     code, _, error = sort(*command)
-    assert (code, "graded holds an evaluation: replace it with --overwrite" in error, "--resume" in error) == (
-        2,
-        True,
-        False,
-    )
-    assert sort(*command, "--overwrite")[0] == 0
-
-
-def test_columns_of_other_names_are_read(sort: Command) -> None:
-    written(Path("other.jsonl"), [{"uid": 3, "response": str(PROBLEMS[3].reference)}])
-    command = ["grade", "other.jsonl", "--env", "Sort", "--out", "other", "--columns"]
+    assert code == 2
+    assert "graded holds an evaluation: replace it with --overwrite" in error
+    assert "--resume" not in error
+    written(Path("made.jsonl"), [{"uid": line["problem"], "response": line["completion"]} for line in answers])
+    command += ["--overwrite", "--columns"]
     assert sort(*command, "response=completion")[0] == 2
-    code, _, errors = sort(*command, "completion=said")
-    assert (code, "line 1: no column 'said'; it has ['response', 'uid']" in errors) == (1, True)
+    code, _, error = sort(*command, "completion=said")
+    assert (code, "line 1: no column 'said'; it has ['response', 'uid']" in error) == (1, True)
     assert sort(*command, "completion=response", "problem_id=uid")[0] == 0
-    assert [(row["problem"], row["outcome"]) for row in RecordedRun.read("other").rows] == [(3, "correct")]
+    assert RecordedRun.read("graded").rows == run.rows
 
 
 # The same completions by another verifier
@@ -383,37 +371,19 @@ def test_better_is_said_only_where_the_interval_lies_above_zero(
     assert sentence.endswith(ends)
 
 
-def test_the_command_prints_the_comparison(tmp_path: Path, rlvr: Command) -> None:
-    run_of(tmp_path / "a", [[0.0], [None]] + [[0.0]] * 20)
-    run_of(tmp_path / "b", [[1.0]] * 22)
-    code, printed, _ = rlvr("compare", tmp_path / "a", tmp_path / "b")
-    assert code == 0
-    assert "a: left out: 1 errored sample" in printed
-    assert "means over 21 problems" in printed
-    assert "b is better than a" in printed
-
-
-@pytest.mark.parametrize(
-    ("one", "two", "differences"),
-    [
-        (
-            {"environment": {"prompt": {"name": "plain"}, "tokenizer": "x"}, "model": "m"},
-            {"environment": {"prompt": {"name": "boxed"}, "tokenizer": "y"}, "model": "n"},
-            ["environment.prompt.name is 'plain' in a and 'boxed' in b"],
+def test_what_makes_scores_those_of_other_tasks_is_said(tmp_path: Path) -> None:
+    boxed = {"prompt": {"name": "boxed"}, "verifier": "math", "reader": 1}
+    runs = [
+        run_of(tmp_path / "a", [[1.0]], environment={**boxed, "tokenizer": "x"}, model="m"),
+        run_of(
+            tmp_path / "b", [[1.0]], environment={**boxed, "prompt": {"name": "plain"}, "tokenizer": "y"}, model="n"
         ),
-        (
-            {"environment": {"verifier": "math", "reader": 1}},
-            {"environment": {"verifier": "math", "reader": 2}},
-            ["environment.reader is 1 in a and 2 in b"],
-        ),
-        ({"environment": {"verifier": "math", "reader": 1}}, {}, []),
-    ],
-)
-def test_what_makes_scores_those_of_other_tasks_is_said(
-    one: dict[str, Any], two: dict[str, Any], differences: list[str], tmp_path: Path
-) -> None:
-    runs = [run_of(tmp_path / name, [[1.0]], **settings) for name, settings in (("a", one), ("b", two))]
-    assert task_differences(runs) == differences
+        run_of(tmp_path / "c", [[1.0]], environment={**boxed, "reader": 2}),
+        run_of(tmp_path / "d", [[1.0]]),
+    ]
+    assert task_differences(runs[:2]) == ["environment.prompt.name is 'boxed' in a and 'plain' in b"]
+    assert task_differences([runs[0], runs[2]]) == ["environment.reader is 1 in a and 2 in c"]
+    assert task_differences([runs[2], runs[3]]) == []
 
 
 def test_a_comparison_needs_two_runs_and_shared_problems(tmp_path: Path) -> None:
@@ -431,15 +401,15 @@ def test_the_table_fits_80_columns_and_cuts_nothing(
     options: list[str], tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    names = ["grpo-Addition-v0-Addition-v0-1", "rloo-Addition-v0-Addition-v0-1"]
-    run_of(tmp_path / names[0], [[0.0], [1.0]] * 20)
-    run_of(tmp_path / names[1], [[1.0]] * 39 + [[0.0]])
+    names = [f"{agent}-Addition-v0-Addition-v0-1" for agent in ("grpo", "rloo")]
+    for name, last in zip(names, (0.0, 1.0), strict=True):
+        run_of(tmp_path / name, [[1.0]] * 39 + [[last]])
     _, output, _ = rlvr("compare", *(str(tmp_path / name) for name in names), *options)
     table = output.partition(": means over" if options else "means over")[0]
     assert max(map(len, table.splitlines())) <= 80
     assert "…" not in table
+    pieces = [line.split()[0] for line in table.splitlines() if line.strip()]
     for name in names:
-        pieces = [line.split()[0] for line in table.splitlines() if line.strip()]
         assert any(name in "".join(pieces[start : start + 2]) for start in range(len(pieces)))
 
 
@@ -478,17 +448,19 @@ def test_the_command_compares_majority_votes_by_the_verifier_that_judged(
 
 
 def test_the_command_shows_the_first_completions_of_each_run(tmp_path: Path, rlvr: Command) -> None:
-    for name, outcome, texts in (
-        ("before", "incorrect", ["five", "no\nidea", "?"]),
-        ("after", "correct", ["4", "5", "6"]),
+    for name, columns, texts in (
+        ("before", {"outcome": "incorrect"}, ["five", "no\nidea", *["?"] * 20]),
+        ("after", {"outcome": "correct", "score": 1.0}, ["4", "5", *["6"] * 20]),
     ):
         rows = [
-            recorded.row(index, sample, completion=text, outcome=outcome)
-            for index, text in enumerate(texts)
-            for sample in range(2)
+            recorded.row(at, sample, completion=text, **columns) for at, text in enumerate(texts) for sample in (0, 1)
         ]
-        recorded.run_of(tmp_path / name, rows)
-    _, printed, _ = rlvr("compare", tmp_path / "before", tmp_path / "after", "--show", "2")
+        recorded.run_of(tmp_path / name, [*rows, recorded.row(99, outcome="verifier_error", score=None)])
+    code, printed, _ = rlvr("compare", tmp_path / "before", tmp_path / "after", "--show", "2")
+    assert code == 0
+    assert "before: left out: 1 errored sample" in printed
+    assert "means over 22 problems" in printed
+    assert "after is better than before" in printed
     assert printed.endswith(
         "── p0 ──\n2+0=  [4]\nbefore  incorrect: five\nafter   correct: 4\n"
         "── p1 ──\n2+1=  [4]\nbefore  incorrect: no | idea\nafter   correct: 5\n"
@@ -498,39 +470,28 @@ def test_the_command_shows_the_first_completions_of_each_run(tmp_path: Path, rlv
 def test_votes_need_a_verifier_that_the_record_names(tmp_path: Path, rlvr: Command) -> None:
     for name in "ab":
         run_of(tmp_path / name, [[1.0]], environment={"verifier": "my.module.Verifier"})
-    code, _, errors = rlvr("compare", tmp_path / "a", tmp_path / "b", "--maj-at", "1")
-    assert code == 1
+    _, _, errors = rlvr("compare", tmp_path / "a", tmp_path / "b", "--maj-at", "1")
     assert "no verifier that can be built again, but 'my.module.Verifier'" in errors
 
 
 # Overlap of data sets
 
 
-WORDS = [f"w{index}" for index in range(10)]
+def test_a_problem_counts_by_the_share_of_its_ngrams() -> None:
+    def share(text: str, prompt: Any, words: int = 13) -> float:
+        return overlaps([text], [Problem("p", prompt, "1")], words=words)[0].share
 
-
-@pytest.mark.parametrize(
-    ("text", "prompt", "words", "share"),
-    [
-        # Of the 7 runs of 4 words the first 4 lie within the 7 words.
-        (f"x {' '.join(WORDS[:7])} y", " ".join(WORDS), 4, 4 / 7),
-        # Case and punctuation do not count, and messages are read.
-        ("how many in all are there", (Message("user", "How many, in all, are THERE?"),), 3, 1),
-        # A problem of fewer words is contaminated by a whole text alone.
-        ("please add 2 and 3 now", "Add 2 and 3", 13, 0),
-        ("add 2 and 3.", "Add 2 and 3", 13, 1),
-        ("add 2 and 3", "", 13, 0),
-    ],
-)
-def test_a_problem_counts_by_the_share_of_its_ngrams(text: str, prompt: Any, words: int, share: float) -> None:
-    (overlap,) = overlaps([text], [Problem("p", prompt, "1")], words=words)
-    assert overlap.share == share
-    assert overlap.example == ("w0 w1 w2 w3" if words == 4 else overlap.example)
-
-
-def test_an_ngram_of_one_word_is_refused() -> None:
+    words = [f"w{index}" for index in range(10)]
+    # Of the 7 runs of 4 words the first 4 lie within the 7 words.
+    assert share(f"x {' '.join(words[:7])} y", " ".join(words), 4) == 4 / 7
+    # Case and punctuation do not count, and messages are read.
+    assert share("how many in all are there", (Message("user", "How many, in all, are THERE?"),), 3) == 1
+    # A problem of fewer words is contaminated by a whole text alone.
+    assert share("please add 2 and 3 now", "Add 2 and 3") == 0
+    assert share("add 2 and 3.", "Add 2 and 3") == 1
+    assert share("add 2 and 3", "") == 0
     with pytest.raises(InvalidArgumentError, match="words must be at least 2"):
-        overlaps([], [], words=1)
+        share("", "", 1)
 
 
 def test_the_command_finds_a_split_in_itself(rlvr: Command) -> None:
@@ -574,9 +535,8 @@ def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
 
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
     estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
-    assert str(estimate) == (
-        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a score, not all have 0 or 1. A "
-        "verifier says which are right by a bool, or 0 and 1 alone"
+    assert str(estimate).startswith(
+        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a"
     )
     assert estimate.summary()["value"] is None
 
@@ -590,13 +550,6 @@ def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
     votes = count_votes(scored_rows([1.0, 0.0], [0.0, 0.0]), problems, exact)
     assert [[vote == 0 for vote in of_problem] for of_problem in votes] == [[True, False], [False, False]]
     assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
-
-
-@pytest.mark.parametrize("k", [0, 3])
-def test_more_draws_than_samples_are_refused_before_any_work(k: int, rlvr: Command) -> None:
-    code, _, errors = rlvr("eval", "--env", "Sort", "--model", "nowhere", "--samples", "2", "--pass-at", k)
-    assert code == 2
-    assert f"pass@{k} is not possible: k must be from 1 to 2" in errors
 
 
 def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
@@ -620,15 +573,13 @@ def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
 
 def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns(tmp_path: Path, rlvr: Command) -> None:
     problems = Hangman("test")
-    word = problems[0].reference.word  # type: ignore[attr-defined] # a SecretWord
-    letters = sorted(set(word))
+    letters = sorted(set(problems[0].reference.word))  # type: ignore[attr-defined] # a SecretWord
     said = [Message("assistant", letters[0])]
     for letter in letters[1:]:
         said += [Message("user", "\n----- 8 misses\n"), Message("assistant", letter)]
     completion = Completion(letters[-1], tuple(said))
     verdict = HangmanVerifier()(completion, problems[0])
     assert verdict.outcome is Outcome.CORRECT
-    assert HangmanVerifier()(letters[-1], problems[0]).outcome is Outcome.INCORRECT  # the last turn alone wins nothing
     folder = tmp_path / "run"
     with EvaluationRecord(folder, settings={"env": "rlvr/Hangman-v0", "split": "test"}) as record:
         record.begin({"problems": 1, "samples": 1})
@@ -636,12 +587,10 @@ def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns
         asked = replace(problems[0], prompt=problems.in_words(problems[0]))
         record.add(sample_line(sample, completion, verdict, problems[0], asked))
     run = RecordedRun.read(folder)
-    assert recorded_completion(run.rows[0]) == letters[-1]
     assert dialogue_of(recorded_completion(run.rows[0])) == completion.dialogue
     flips, (again,) = rejudge(run, problems, HangmanVerifier())
     assert (flips, again.outcome) == ([], Outcome.CORRECT)
-    code, shown, _ = rlvr("show", folder, "0")
-    assert code == 0
+    _, shown, _ = rlvr("show", folder, "0")
     assert "Find my secret English word" in shown
     assert f"dialogue of {len(said)} messages" in shown
     assert f"assistant: {letters[0]}" in shown

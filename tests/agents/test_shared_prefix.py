@@ -9,18 +9,6 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from transformers import (
-    DogeConfig,
-    DogeForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    LlamaConfig,
-    LlamaForCausalLM,
-    Qwen2Config,
-    Qwen2ForCausalLM,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
 
 from agents import Batch, CausalLMPolicy, PolicyConfig, Trajectory, make_batch
 from agents.policies.transformers import prefix_sharing, scoring
@@ -28,39 +16,16 @@ from agents.policies.transformers.kv_cache import CacheKind, can_group
 from agents.policies.transformers.logprobs import token_logprobs_and_entropy
 from agents.policies.transformers.model_capabilities import agree, can_share, costs_of
 from agents.policies.transformers.prefix_sharing import is_cheaper, plan
+from tests.agents.architectures import model_of
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.trajectories import VOCAB, trajectory
 
-SIZES: dict[str, Any] = {
-    "vocab_size": VOCAB,
-    "hidden_size": 32,
-    "intermediate_size": 64,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "max_position_embeddings": 128,
-    "bos_token_id": None,
-    "eos_token_id": None,
-    "pad_token_id": None,
-}
-TOKENS = {"bos_token_id": None, "eos_token_id": None}
-MODELS: dict[str, Any] = {
-    "qwen2": lambda: Qwen2ForCausalLM(Qwen2Config(**SIZES)),
-    "qwen3": lambda: Qwen3ForCausalLM(Qwen3Config(**SIZES, head_dim=8)),
-    "llama": lambda: LlamaForCausalLM(LlamaConfig(**SIZES)),
-    "gpt2": lambda: GPT2LMHeadModel(
-        GPT2Config(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, n_positions=128, **TOKENS)
-    ),
-}
+MODELS = ("qwen2", "qwen3", "llama", "gpt2")
 
 
 def model(name: str) -> Any:
     torch.manual_seed(0)
-    made = MODELS[name]()
-    with torch.no_grad():
-        for parameter in made.parameters():
-            parameter.mul_(3.0)
-    return made
+    return model_of(name, VOCAB)
 
 
 def groups(
@@ -168,7 +133,7 @@ def test_a_mask_of_the_models_own_is_not_lost() -> None:
     results = []
     for settings in ({"fast": False}, {}):
         torch.manual_seed(0)
-        policy = CausalLMPolicy(DogeForCausalLM(DogeConfig(**SIZES)), PolicyConfig(**settings))
+        policy = CausalLMPolicy(model_of("doge", VOCAB, 1.0), PolicyConfig(**settings))
         batch = make_batch(groups())
         results.append(outputs_and_gradient(policy, batch))
         assert policy.model.model.layers[0].self_attn.A.grad is not None
@@ -190,9 +155,7 @@ def test_what_a_layout_has_no_room_for_is_refused(name: str) -> None:
 @pytest.mark.parametrize(("dtype", "seed"), [(torch.float16, 3), (torch.bfloat16, 3), (torch.float32, 3)])
 def test_rounding_in_half_precision_is_no_reason_to_read_plainly(dtype: torch.dtype, seed: int) -> None:
     torch.manual_seed(seed)
-    made = Qwen2ForCausalLM(
-        Qwen2Config(**SIZES | {"vocab_size": 257, "hidden_size": 64, "intermediate_size": 128})
-    ).eval()
+    made = model_of("qwen2", 257, 1.0, hidden_size=64, intermediate_size=128)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.mul_(4.0 if parameter.dim() > 1 else 1.0)
