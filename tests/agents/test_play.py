@@ -29,15 +29,6 @@ from tests.envs.helpers import EOS, says, streams
 from verifiers import DataError, InvalidArgumentError
 
 SHORT = ("max_new_tokens=4",)
-CODE = """
-import sys
-from rlvr_envs.console import main
-try:
-    main()
-finally:
-    print("torch" in sys.modules)
-"""
-PROGRAM = [sys.executable, "-c", CODE]
 
 
 def typed(monkeypatch: pytest.MonkeyPatch, text: str, env: str = "Sort", **options: Any) -> str:
@@ -56,9 +47,13 @@ def gold(env: str, index: int, **options: Any) -> str:
 # A person
 
 
+def failing(completion: str, problem: object) -> float:
+    raise RuntimeError("no judge")
+
+
 def test_a_completion_is_the_text_up_to_the_end_of_input(monkeypatch: pytest.MonkeyPatch) -> None:
     answer = gold("Sort", 3)
-    said = typed(monkeypatch, f"{answer}\n", problem=3)
+    said = typed(monkeypatch, f"{answer}\n", problem=3, env_args=("verification=deferred",))
     assert "at most " in said
     assert re.search(rf"── completion, {len(answer) + 1} tokens ──\n{re.escape(answer)}\n", said)
     assert "correct, score 1\n" in said
@@ -66,6 +61,21 @@ def test_a_completion_is_the_text_up_to_the_end_of_input(monkeypatch: pytest.Mon
     assert "── completion, 5 tokens ──\n7\n\n7\n" in wrong
     assert "incorrect, score 0\n" in wrong
     assert f"reference: {answer}" in wrong.replace('"', "")
+    cut = typed(monkeypatch, "123456789\n", env_args=SHORT, verifier=f"{__name__}:failing")
+    assert "── completion, truncated after 4 tokens ──\n1234\n" in cut
+    assert "verifier_error, no score\n" in cut
+    assert "error:     RuntimeError: no judge" in cut
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(b"x\n", "'x' of 'x' is not in the"), (b"\xff\n", "must be UTF-8 text")]
+)
+def test_input_that_is_no_text_or_has_no_tokens_is_an_error(
+    content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
+    with pytest.raises((DataError, InvalidArgumentError), match=message):
+        Play("Sort", env_args=("tokenizer=char",)).run(TerminalConsole(file=io.StringIO()))
 
 
 def test_what_was_typed_before_an_answer_is_not_played_and_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -78,11 +88,6 @@ def test_what_was_typed_before_an_answer_is_not_played_and_said_so(monkeypatch: 
     assert "── last turn, 3 tokens in 3 turns ──\nc\n" in said
 
 
-def test_whether_a_game_has_two_sides_is_said_before_a_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidArgumentError, match="a model as --opponent is for games of two sides"):
-        typed(monkeypatch, "", env="GuessNumber", opponent="no/such-model")
-
-
 def test_an_empty_line_is_an_empty_completion_and_no_input_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no_answer, score 0\n" in typed(monkeypatch, "\n")
     assert typed(monkeypatch, "").endswith("you left after 0 tokens, before the end: there is no verdict\n")
@@ -92,16 +97,6 @@ def test_the_seed_draws_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
     heads = {typed(monkeypatch, "", seed=seed).splitlines()[0] for seed in range(8)}
     assert len(heads) > 4
     assert typed(monkeypatch, "", seed=3) == typed(monkeypatch, "", seed=3)
-
-
-def test_what_exceeds_the_budget_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = typed(monkeypatch, "123456789\n", env_args=SHORT)
-    assert "── completion, truncated after 4 tokens ──\n1234\n" in said
-
-
-def test_text_without_tokens_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(DataError, match="'x' of 'x' is not in the tokenizer's alphabet"):
-        typed(monkeypatch, "x\n", env_args=("tokenizer=char",))
 
 
 def test_tokens_are_typed_as_text_by_number_or_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,47 +158,30 @@ def test_the_environment_answers_between_turns(player: Any, monkeypatch: pytest.
     assert played.score == played.verdict.score == 1.0
 
 
-def test_a_deferred_verdict_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    answer = gold("Sort", 0)
-    said = typed(monkeypatch, f"{answer}\n", problem=0, env_args=("verification=deferred",))
-    assert "correct, score 1\n" in said
+PROGRAM = """
+import sys
+from rlvr_envs.console import main
+try:
+    main()
+finally:
+    print("torch" in sys.modules)
+"""
 
 
-def test_a_verifier_that_breaks_has_no_score(monkeypatch: pytest.MonkeyPatch) -> None:
-    said = typed(monkeypatch, "1\n", verifier=f"{__name__}:failing")
-    assert "verifier_error, no score\n" in said
-    assert "error:     RuntimeError: no judge" in said
-
-
-def failing(completion: str, problem: object) -> float:
-    raise RuntimeError("no judge")
-
-
-def test_standard_input_that_is_no_text_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"\xff\n"), encoding="utf-8"))
-    with pytest.raises(InvalidArgumentError, match="standard input must be UTF-8 text"):
-        Play("Sort").run(TerminalConsole(file=io.StringIO()))
-
-
-def test_a_person_needs_no_torch_and_may_be_a_pipe() -> None:
-    answer = gold("Sort", 2)
-    command = [*PROGRAM, "play", "--env", "Sort", "--problem", "2"]
-    done = subprocess.run(command, input=f"{answer}\n", capture_output=True, text=True, check=True)
-    assert "correct, score 1\n" in done.stdout
-    assert done.stdout.endswith("False\n")
-    assert done.stderr == ""
-
-
-def test_in_a_terminal_the_text_ends_with_control_d() -> None:
-    answer, (ours, theirs) = gold("Sort", 2), pty.openpty()
-    command = [*PROGRAM, "play", "--env", "Sort", "--problem", "2"]
-    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        os.write(ours, f"{answer}\n\x04".encode())
-        output, errors = process.communicate(timeout=600)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_person_needs_no_torch_and_may_be_a_pipe_or_a_terminal(terminal: bool) -> None:
+    command = [sys.executable, "-c", PROGRAM, "play", "--env", "Sort", "--problem", "2"]
+    text, (ours, theirs), pipe = f"{gold('Sort', 2)}\n", pty.openpty(), subprocess.PIPE
+    with subprocess.Popen(command, stdin=theirs if terminal else pipe, stdout=pipe, stderr=pipe, text=True) as process:
+        if terminal:
+            os.write(ours, f"{text}\x04".encode())
+        output, errors = process.communicate(None if terminal else text, timeout=600)
     os.close(ours)
     os.close(theirs)
-    assert "then Ctrl-D" in output, errors
+    assert ("then Ctrl-D" in output) == terminal
     assert "correct, score 1\n" in output
+    assert output.endswith("False\n")
+    assert errors == ""
 
 
 # A model
@@ -278,12 +256,6 @@ def test_a_recorded_sample_is_played_again_by_its_seed(kind: str, request: pytes
     assert len(played) == 6
 
 
-def test_no_tokens_are_shown_for_top_0(model: str) -> None:
-    said = shown(model, problem=1, top=0, env_args=SHORT)
-    assert "probabilities" not in said
-    assert "── completion, " in said
-
-
 def test_illegal_tokens_are_no_alternatives(tmp_path: Path) -> None:
     env = environment_class("GridWorld")(n=2)
     tokenizer: Any = env.tokenizer
@@ -329,8 +301,6 @@ def test_labels_of_tokens() -> None:
         (["--problem", "10000000"], "problem 10000000 does not exist"),
         (["--seed", str(2**64)], "--seed must be less than"),
         (["--engine", "openai"], "--base-url and --engine openai come together"),
-        (["--engine", "openai", "--base-url", "http://localhost:1/v1"], "needs the name of the server's model"),
-        (["--engine-args", "retries=0"], "--engine-args is for --engine openai"),
         (["--env-args", "split=train"], "has an option of its own: use --split"),
     ],
 )

@@ -34,36 +34,36 @@ BYTES = ByteTokenizer()
 BOARD = TicTacToe().board
 
 
-class LowestFree:
-    """A policy that takes the lowest free cell, read from the text that it is shown, in two tokens."""
+class Says:
+    """A policy that always says one thing, in a token, and then ends its move."""
 
     version = 0
 
-    def __init__(self) -> None:
-        self.batches: list[int] = []
+    def __init__(self, text: str = "", ends: bool = True) -> None:
+        self.text, self.ends, self.batches = text, ends, list[int]()
 
     def begin(self, rows: Any, seeds: Any) -> None:
         self.batches.append(len(rows))
 
     def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
-        count = len(observation["tokens"])
-        tokens = np.zeros((count, 1), dtype=np.int64)
-        for row in range(count) if rows is None else np.flatnonzero(rows):
-            shown = observation["tokens"][row, : observation["length"][row, 0]].tolist()
-            text = "".join(chr(token) if token < 256 else " " for token in shown)
-            taken = {int(part) for part in re.split("[ ,:\n]", text.partition("played")[2]) if part.isdigit()}
-            tokens[row] = BYTES.eos_token if text[-1].isdigit() else ord(str(min(set(range(1, 10)) - taken)))
-        return Action(tokens, np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32))
+        shown = [
+            row[:length].tolist() for row, (length,) in zip(*map(observation.get, ("tokens", "length")), strict=True)
+        ]
+        texts = ["".join(chr(token) if token < 256 else " " for token in tokens) for tokens in shown]
+        ended = [self.ends and text[-1:].isdigit() for text in texts]
+        tokens = [BYTES.eos_token if end else ord(self.move(text)) for text, end in zip(texts, ended, strict=True)]
+        return Action(np.array(tokens)[:, None], np.ones(len(tokens), np.int64), np.zeros((len(tokens), 1), np.float32))
+
+    def move(self, shown: str) -> str:
+        return self.text
 
 
-class TakesOne(LowestFree):
-    """A policy that always says `1`."""
+class LowestFree(Says):
+    """A policy that takes the lowest free cell, read from the text that it is shown."""
 
-    def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
-        count = len(observation["tokens"])
-        last = observation["tokens"][np.arange(count), observation["length"][:, 0] - 1]
-        tokens = np.where(last == ord("1"), BYTES.eos_token, ord("1"))[:, None].astype(np.int64)
-        return Action(tokens, np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32))
+    def move(self, shown: str) -> str:
+        taken = {int(part) for part in re.split("[ ,:\n]", shown.partition("played")[2]) if part.isdigit()}
+        return str(min({*range(1, 10)} - taken, default=0))
 
 
 def in_order(*moves: str) -> TwoSidedInteraction:
@@ -141,16 +141,9 @@ def test_a_policy_that_breaks_breaks_the_move_of_each_who_asked() -> None:
 
 
 def test_a_policy_that_never_ends_its_move_is_cut() -> None:
-    class Chatters(LowestFree):
-        def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
-            count = len(observation["tokens"])
-            return Action(
-                np.full((count, 1), ord("9")), np.ones(count, dtype=np.int64), np.zeros((count, 1), dtype=np.float32)
-            )
-
-    assert PolicyOpponent(Chatters(), BYTES, max_move_tokens=3)(Seat(Start(BOARD, (1,), 0))) == "999"
+    assert PolicyOpponent(Says("9", ends=False), BYTES, max_move_tokens=3)(Seat(Start(BOARD, (1,), 0))) == "999"
     with pytest.raises(InvalidArgumentError, match="max_move_tokens must be at least 1, got 0"):
-        PolicyOpponent(Chatters(), BYTES, max_move_tokens=0)
+        PolicyOpponent(LowestFree(), BYTES, max_move_tokens=0)
 
 
 def test_a_policy_plays_against_its_own_weights_and_learns() -> None:
@@ -201,7 +194,7 @@ def test_a_policy_plays_a_game_in_words_against_itself_and_learns(monkeypatch: p
         env: Any = gymnasium.make_vec(
             "rlvr/TextArena-v0", num_envs=8, game="Stones-v0", seat=0, interaction=interaction, **options
         )
-        trajectories = rollout(env, TakesOne(), [Episode(problem=at, group=at, seed=at) for at in range(8)])
+        trajectories = rollout(env, Says("1"), [Episode(problem=at, group=at, seed=at) for at in range(8)])
         scores = [trajectory.verdict.score for trajectory in trajectories if trajectory.verdict is not None]
         assert np.isfinite(scores).sum() == counted
     GRPO(policy, GRPOConfig(problems_per_step=2, group_size=4)).learn(env, steps=1)
@@ -242,7 +235,7 @@ def test_a_model_takes_the_other_side(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert "── environment ──\n" in said
     assert ("correct, score 1\n" in said) != ("you left after" in said)  # a legal move of an untrained model is luck
     with pytest.raises(InvalidArgumentError, match="a model as --opponent is for games of two sides, such as"):
-        typed(monkeypatch, "5\n\n", "GuessNumber", tokens=True, opponent=str(tmp_path / "m"))
+        typed(monkeypatch, "5\n\n", "GuessNumber", tokens=True, opponent="no/such-model")
 
 
 def test_both_sides_of_a_game_in_words_are_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
