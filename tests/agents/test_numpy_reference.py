@@ -174,12 +174,12 @@ def test_soft_overlong_penalty(lengths: list[int], max_tokens: int, margin: int)
 @given(token_batches, discounts, discounts, st.integers(1, 9), st.booleans(), st.booleans())
 @thorough
 def test_advantages_of_tokens(
-    batch: Tokens, gamma: float, gae_lambda: float, n: int, bootstrapped: bool, center: bool
+    batch: Tokens, gamma: float, lam: float, n: int, bootstrapped: bool, center: bool
 ) -> None:
     tokens = (batch.rewards, batch.values, batch.mask)
     bootstrap = batch.bootstrap if bootstrapped else None
     agree(advantages.returns_to_go, batch.rewards, batch.mask, gamma)
-    agree(advantages.gae, *tokens, gamma=gamma, gae_lambda=gae_lambda, bootstrap=bootstrap)
+    agree(advantages.gae, *tokens, gamma=gamma, gae_lambda=lam, bootstrap=bootstrap)
     agree(advantages.n_step, *tokens, n, gamma=gamma, bootstrap=bootstrap)
     agree(advantages.whiten, batch.advantages, batch.mask, center=center)
 

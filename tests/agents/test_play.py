@@ -70,7 +70,7 @@ def test_a_completion_is_the_text_up_to_the_end_of_input(monkeypatch: pytest.Mon
 @pytest.mark.parametrize(
     ("content", "message"), [(b"x\n", "'x' of 'x' is not in the"), (b"\xff\n", "must be UTF-8 text")]
 )
-def test_input_that_is_no_text_or_has_no_tokens_is_an_error(
+def test_input_without_text_or_tokens_is_an_error(
     content: bytes, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content), encoding="utf-8"))
@@ -91,12 +91,6 @@ def test_what_was_typed_before_an_answer_is_not_played_and_said_so(monkeypatch: 
 def test_an_empty_line_is_an_empty_completion_and_no_input_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "no_answer, score 0\n" in typed(monkeypatch, "\n")
     assert typed(monkeypatch, "").endswith("you left after 0 tokens, before the end: there is no verdict\n")
-
-
-def test_the_seed_draws_the_problem(monkeypatch: pytest.MonkeyPatch) -> None:
-    heads = {typed(monkeypatch, "", seed=seed).splitlines()[0] for seed in range(8)}
-    assert len(heads) > 4
-    assert typed(monkeypatch, "", seed=3) == typed(monkeypatch, "", seed=3)
 
 
 def test_tokens_are_typed_as_text_by_number_or_as_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,12 +117,8 @@ def test_in_a_world_the_legal_moves_and_the_map_are_shown(monkeypatch: pytest.Mo
     for move, before, after in zip(path, starts[1:], starts[2:], strict=False):
         assert tuple(after - before) == offsets[move]
     assert f"correct, score {1 - 0.01 * len(path):g}\n" in said
-
-
-def test_an_illegal_token_is_refused_with_the_rest_of_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    path = gold("GridWorld", 0)
     said = typed(monkeypatch, f"0{path}\n\n{path}\n", "GridWorld", problem=0)
-    assert "'0' is not legal here\n" in said
+    assert "'0' is not legal here\n" in said  # and the rest of its line is not read
     assert "<end> is not legal here\n" in said
     assert f"── completion, {len(path)} token{'s' * (len(path) != 1)} ──\n{path}\n" in said
 
@@ -233,9 +223,8 @@ def test_probabilities_are_those_of_the_models_logits(model: str) -> None:
         logits = load_model(model)(torch.tensor([context])).logits[0, -1].double()
         expected = torch.softmax(logits / 0.5, dim=-1)
         best = expected.topk(3)
-        assert others == ", ".join(
-            f"{token_label(env.tokenizer, int(token))} {value:.3f}" for value, token in zip(*best, strict=True)
-        )
+        pairs = zip(*best, strict=True)
+        assert others == ", ".join(f"{token_label(env.tokenizer, int(token))} {value:.3f}" for value, token in pairs)
         assert share == f"{expected[labels[label]]:.3f}"
         context.append(labels[label])
 

@@ -36,11 +36,12 @@ def test_a_running_mean_looks_back_and_leaves_out_what_is_missing() -> None:
 
 
 def test_runs_that_differ_in_their_seed_are_one_curve_with_the_interval_of_their_mean(tmp_path: Path) -> None:
-    values = {0: [0.0, 1.0], 1: [1.0, 1.0], 2: [2.0, 4.0]}
+    values = {0: [0.0, 1.0], 1: [1.0, 1.0, 3.0], 2: [2.0, 4.0]}
     curves = [TrainingCurve.read(run_folder(tmp_path / f"s{seed}", rewards, seed)) for seed, rewards in values.items()]
     (band,) = bands(curves, smooth=1)
     assert band.label == "grpo, Sort-v0 (3 seeds)"
-    assert band.mean.tolist() == [1.0, 2.0]
+    assert band.mean.tolist() == [1.0, 2.0, 3.0]
+    assert np.isfinite(band.low).tolist() == [True, True, False]  # where several are
     interval = statistics.mean_interval([1.0, 1.0, 4.0])
     assert (band.low[1], band.high[1]) == (interval.low, interval.high)
     assert not len(band.raw)
@@ -56,16 +57,6 @@ def test_runs_of_other_settings_are_curves_of_their_own_named_apart(tmp_path: Pa
     assert np.isnan(second.mean[1])
 
 
-def test_runs_of_different_lengths_have_a_band_where_several_are(tmp_path: Path) -> None:
-    curves = [
-        TrainingCurve.read(run_folder(tmp_path / "a", [0.0, 1.0, 2.0], 1)),
-        TrainingCurve.read(run_folder(tmp_path / "b", [1.0], 2)),
-    ]
-    (band,) = bands(curves, smooth=1)
-    assert band.mean.tolist() == [0.5, 1.0, 2.0]
-    assert np.isfinite(band.low).tolist() == [True, False, False]
-
-
 def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
     curves = [TrainingCurve.read(run_folder(tmp_path / name, [0.1, 0.4, 0.3], seed)) for seed, name in enumerate("ab")]
     contents = []
@@ -79,28 +70,22 @@ def test_the_same_runs_give_the_same_files(tmp_path: Path) -> None:
     assert contents[0][1].startswith(b"\x89PNG")
 
 
-def test_a_run_that_is_going_on_can_be_drawn(tmp_path: Path) -> None:
-    folder = run_folder(tmp_path / "run", [0.5])
-    with (folder / "metrics.jsonl").open("a") as file:
-        file.write('{"step": 2, "rew')
-    assert TrainingCurve.read(folder).steps.tolist() == [1]
-
-
 def test_what_is_no_run_or_has_no_such_metric_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(MissingDataError, match="holds no training run"):
         TrainingCurve.read(tmp_path)
     with pytest.raises(DataError, match="no finished step"):
         TrainingCurve.read(run_folder(tmp_path / "empty", []))
     folder = run_folder(tmp_path / "run", [0.5])
+    with (folder / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 2, "rew')
+    assert TrainingCurve.read(folder).steps.tolist() == [1]  # of a run that goes on
     with pytest.raises(UnknownNameError, match="reward"):
         TrainingCurve.read(folder, "rewards")
     with pytest.raises(InvalidArgumentError, match="at least one run"):
         bands([])
 
 
-def test_the_command_draws_and_overwrites_nothing_unasked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
-) -> None:
+def test_the_command_overwrites_nothing_unasked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command) -> None:
     monkeypatch.chdir(tmp_path)
     run_folder(tmp_path / "run", [0.5, 0.7])
     assert rlvr("plot", "run")[0] == 0

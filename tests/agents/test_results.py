@@ -65,9 +65,8 @@ def run_of(folder: Path, scores: Sequence[Sequence[float | None]], **settings: A
             for number, score in enumerate(of_problem):
                 outcome = Outcome.VERIFIER_ERROR if score is None else Outcome.CORRECT if score else Outcome.INCORRECT
                 verdict = Verdict.of(outcome, "1", detail={"reason": "it broke"})
-                sample = Sample.judged(
-                    verdict, problem=index, problem_id=f"p{index}", sample=number, score=score or 0.0
-                )
+                place: dict[str, Any] = {"problem": index, "problem_id": f"p{index}", "sample": number}
+                sample = Sample.judged(verdict, score=score or 0.0, **place)
                 record.add(sample_line(sample, "1", verdict, PROBLEMS[index]))
     return RecordedRun.read(folder)
 
@@ -88,11 +87,8 @@ def test_of_a_sample_that_was_made_again_the_last_line_counts_and_an_unfinished_
     content = "\n".join([*lines, json.dumps(again), lines[1][:40]])
     path.write_text(content)
     run = RecordedRun.read(tmp_path / "run")
-    assert [(row["problem"], row["sample"], row["score"]) for row in run.rows] == [
-        (0, 0, 1.0),
-        (0, 1, 1.0),
-        (1, 0, 0.0),
-    ]
+    scores = [(row["problem"], row["sample"], row["score"]) for row in run.rows]
+    assert scores == [(0, 0, 1.0), (0, 1, 1.0), (1, 0, 0.0)]
     assert run.problem_scores() == {"p0": 1.0, "p1": 0.0}
     assert path.read_text() == content  # reading changes nothing
 
@@ -176,6 +172,9 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
     for lines, matched in ((bare, [(0, 0), (1, 0)]), (named, [(7, 0), (7, 1)])):
         completions = read_completions(written(tmp_path / "file.jsonl", lines))
         assert [(index, sample) for index, sample, _ in match_problems(completions, PROBLEMS)] == matched
+    for problem in (40, -1, "sort/test/no-such", "40"):
+        with pytest.raises(DataError, match="no problem of this split is"):
+            match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
 
 
 @pytest.mark.parametrize(
@@ -190,40 +189,15 @@ def test_without_a_name_lines_answer_the_problems_in_order_and_ids_name_them(tmp
         ({"custom_id": "1", "response": None, "error": {"code": "expired"}}, "is a failed request .*expired"),
         ({"custom_id": "1", "response": {"status_code": 429, "body": {}}}, "is a failed request .*429"),
         (["x"], "line 1: expected one JSON object on each line, got a list"),
+        (None, "the file holds no rows"),
+        ({"samples": []}, "holds no completions"),
+        ({"status": "started"}, "has no list of 'samples'"),
     ],
 )
-def test_a_line_that_holds_no_completion_is_an_error_that_says_where(tmp_path: Path, line: Any, message: str) -> None:
+def test_what_holds_no_completion_is_an_error_that_says_where(tmp_path: Path, line: Any, message: str) -> None:
+    path = tmp_path / ("log.json" if {"samples", "status"} & {*(line or [])} else "file.jsonl")
     with pytest.raises(DataError, match=message):
-        read_completions(written(tmp_path / "file.jsonl", [line]))
-
-
-def test_a_last_line_without_a_line_break_is_a_completion(tmp_path: Path) -> None:
-    path = tmp_path / "file.jsonl"
-    path.write_text('{"completion": "a"}\n{"completion": "b"}')
-    assert [completion.text for completion in read_completions(path)] == ["a", "b"]
-    path.write_text('{"completion": "a"}\n{"completion": "b')
-    with pytest.raises(DataError, match=r"file.jsonl, line 2: not valid JSON"):
-        read_completions(path)
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("file.jsonl", "", "the file holds no rows"),
-        ("log.json", '{"samples": []}', "holds no completions"),
-        ("log.json", '{"status": "started"}', "has no list of 'samples'"),
-    ],
-)
-def test_a_file_that_holds_nothing_is_an_error(name: str, text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(DataError, match=message):
-        read_completions(tmp_path / name)
-
-
-@pytest.mark.parametrize("problem", [40, -1, "sort/test/no-such", "40"])
-def test_a_completion_of_a_problem_that_is_not_there_is_an_error(problem: int | str) -> None:
-    with pytest.raises(DataError, match="no problem of this split is"):
-        match_problems([ExternalCompletion(problem, "x", "file, line 1")], PROBLEMS)
+        read_completions(written(path, [line] if line else []))
 
 
 @pytest.fixture
@@ -535,9 +509,7 @@ def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
 
 def test_pass_at_k_of_scores_alone_is_unknown() -> None:
     estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
-    assert str(estimate).startswith(
-        "pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples with a"
-    )
+    assert str(estimate).startswith("pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples")
     assert estimate.summary()["value"] is None
 
 
@@ -607,7 +579,6 @@ def test_what_the_model_was_given_is_shown_for_every_problem(tmp_path: Path, rlv
 
 def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
     said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
-    line = plain(
-        sample_line(Sample(0, "", 0, 0, None, None, None, 0, False, None, False), Completion("2", said), None, None)
-    )
+    sample = Sample(0, "", 0, 0, None, None, None, 0, False, None, False)
+    line = plain(sample_line(sample, Completion("2", said), None, None))
     assert dialogue_of(recorded_completion(line)) == said

@@ -73,9 +73,8 @@ def test_it_learns_a_preference_and_its_folder_gives_the_same_scores(small: Rewa
     steps = train_reward_model(small, some_pairs(), config, on_step=lambda _, loss: losses.append(loss))
     assert steps == len(losses) == 32
     assert losses[0] == pytest.approx(np.log(2), abs=0.3)
-    report = evaluate_reward_model(
-        small.verifier(), [PreferencePair("99=", "11", "22"), PreferencePair("77=", "1", "2")]
-    )
+    others = [PreferencePair("99=", "11", "22"), PreferencePair("77=", "1", "2")]
+    report = evaluate_reward_model(small.verifier(), others)
     assert report.accuracy == 1
     assert report.log_loss < losses[0]
     small.save(tmp_path / "saved")

@@ -49,10 +49,8 @@ def test_the_pipeline_leaves_models_pairs_runs_and_a_table(start: str, rlvr: Com
     for pair in read_pairs(out / "pairs.jsonl"):
         assert (even(pair.chosen, pair.problem), even(pair.rejected, pair.problem)) == (True, False)
     assert output.count("reward model: accuracy") == 2
-    scores = [
-        make("reward_model", model=out / f"reward-model-{n}")("3", Problem("", "1+2=", None)).score for n in (1, 2)
-    ]
-    assert scores[0] != scores[1]
+    models = [make("reward_model", model=out / f"reward-model-{n}") for n in (1, 2)]
+    assert len({model("3", Problem("", "1+2=", None)).score for model in models}) == 2
     learned = rows_of(out / "rlhf")
     assert len(learned) == 2
     assert all(0 <= row["gold_reward"] <= 1 and row["kl_coefficient"] == RLHFConfig().kl_coefficient for row in learned)
@@ -74,11 +72,8 @@ def answers(body: Body, path: str) -> bytes:
 
 def test_a_judge_can_be_the_one_who_prefers(start: str) -> None:
     pytest.importorskip("openai")
-    arguments = {
-        "model": "m",
-        "prompt": "{prompt}|{reference}|answer:{completion}",
-        "labels": {"Yes": "correct", "No": "incorrect"},
-    }
+    arguments: dict[str, Any] = {"model": "m", "prompt": "{prompt}|{reference}|answer:{completion}"}
+    arguments["labels"] = {"Yes": "correct", "No": "incorrect"}
     with running(answers) as server:
         judge = ("judge", {**arguments, "base_url": server.url})
         task = Task("rlvr/Addition-v0", {"digits": 1, "max_new_tokens": 3}, preferences=judge)
@@ -102,12 +97,11 @@ def test_the_members_of_an_ensemble_are_tested_with_the_same_pairs(start: str, t
     reports = [fit_reward_model(Path("pairs.jsonl"), Path(start), Path(f"rm-{n}"), config, n) for n in (0, 1)]
     assert [report.pairs for report in reports] == [1, 1]
     assert reports[0].mean_score != reports[1].mean_score
-    verifier = make(*reward_of([Path("rm-0")])[:1], **reward_of([Path("rm-0")])[1])
-    name, arguments = reward_of([Path("rm-0"), Path("rm-1")])
-    both = make(name, **arguments)
-    problem = Problem("", "1+1=", None)
-    second = make("reward_model", model="rm-1")
-    assert both("2", problem).score == pytest.approx(min(verifier("2", problem).score, second("2", problem).score))
+    scores = []
+    for folders in (["rm-0"], ["rm-1"], ["rm-0", "rm-1"]):
+        name, arguments = reward_of([Path(folder) for folder in folders])
+        scores.append(make(name, **arguments)("2", Problem("", "1+1=", None)).score)
+    assert scores[2] == pytest.approx(min(scores[:2]))
 
 
 # Training on a proxy
@@ -131,16 +125,8 @@ def test_a_run_on_a_proxy_logs_the_verifier_of_the_environment(start: str, rlvr:
         assert "kl_coefficient" not in row
     (line, *_) = (json.loads(line) for line in Path("run/rollouts.jsonl").read_text().splitlines())
     assert line["detail"]["gold"]["outcome"] in ("correct", "incorrect", "no_answer")
+    config = json.loads(Path("run/config.json").read_text())
+    assert config["environment"]["verifier"][1]["gold"] == ["numeric", {"whole": True}]
     code, _, errors = rlvr(*words, "--gold-verifier", "exact")
     assert code == 2
     assert "give that one by --verifier or --reward-model" in errors
-
-
-def test_the_own_verifier_of_an_environment_is_the_gold_one(start: str) -> None:
-    task = Task("rlvr/Addition-v0", {"digits": 1})
-    env = task.vec("train", "char", 1, verifier=task.proxy(("length_penalty", {"free": 0, "limit": 9})))
-    verifier = env.streams.rules.verifier
-    assert verifier is not None
-    assert env.manifest["verifier"][1]["gold"] == ["numeric", {"whole": True}]
-    verdict = verifier("3", Problem("", "1+2=", "3"))
-    assert verdict.detail["gold"] == {"score": 1.0, "outcome": "correct", "answer": "3", "detail": {}}

@@ -46,9 +46,8 @@ class Says:
         self.batches.append(len(rows))
 
     def act(self, observation: Any, *, action_mask: Any = None, rows: Any = None) -> Action:
-        shown = [
-            row[:length].tolist() for row, (length,) in zip(*map(observation.get, ("tokens", "length")), strict=True)
-        ]
+        rows_shown = zip(observation["tokens"], observation["length"][:, 0], strict=True)
+        shown = [row[:length].tolist() for row, length in rows_shown]
         texts = ["".join(chr(token) if token < 256 else " " for token in tokens) for tokens in shown]
         ended = [self.ends and text[-1:].isdigit() for text in texts]
         tokens = [BYTES.eos_token if end else ord(self.move(text)) for text, end in zip(texts, ended, strict=True)]
@@ -74,9 +73,8 @@ def in_order(*moves: str) -> TwoSidedInteraction:
 @pytest.mark.parametrize("tokenizer", ["byte", "chatml"])
 def test_a_policy_sees_the_other_side_of_a_game_as_an_episode_of_its_own(tokenizer: str) -> None:
     chosen = "byte" if tokenizer == "byte" else tokenizer_of(tokenizer).inner
-    env: Any = gymnasium.make(
-        "rlvr/TicTacToe-v0", tokenizer=chosen, interaction=in_order("8", "7"), opening=0, max_new_tokens=20
-    ).unwrapped
+    options: dict[str, Any] = {"tokenizer": chosen, "interaction": in_order("8", "7"), "opening": 0}
+    env: Any = gymnasium.make("rlvr/TicTacToe-v0", max_new_tokens=20, **options).unwrapped
     observation, _ = env.reset(options={"problem": 0})
     start = env.streams.dataset[0].reference
     opponent = PolicyOpponent(LowestFree(), env.tokenizer)
@@ -101,9 +99,8 @@ def test_no_move_and_no_question_of_a_game_becomes_a_special_token(prompt: str) 
 
 
 def test_moves_of_the_opponent_are_inserted_and_masked() -> None:
-    env: Any = gymnasium.make_vec(
-        "rlvr/TicTacToe-v0", num_envs=4, opening=0, interaction=TwoSidedInteraction(PolicyOpponent(LowestFree(), BYTES))
-    )
+    interaction = TwoSidedInteraction(PolicyOpponent(LowestFree(), BYTES))
+    env: Any = gymnasium.make_vec("rlvr/TicTacToe-v0", num_envs=4, opening=0, interaction=interaction)
     trajectories = rollout(env, LowestFree(), [Episode(problem=at, group=at, seed=at) for at in range(6)])
     for trajectory in trajectories:
         own = decode(BYTES, trajectory.tokens[trajectory.policy_mask])
@@ -159,9 +156,7 @@ def test_a_policy_plays_against_its_own_weights_and_learns() -> None:
 
 
 @pytest.mark.parametrize("tokenizer", ["byte", "chatml"])
-def test_a_policy_sees_a_game_in_words_as_an_episode_of_its_own(
-    monkeypatch: pytest.MonkeyPatch, tokenizer: str
-) -> None:
+def test_a_policy_sees_a_game_in_words_as_its_own_episode(monkeypatch: pytest.MonkeyPatch, tokenizer: str) -> None:
     install(monkeypatch)
     chosen = "byte" if tokenizer == "byte" else tokenizer_of(tokenizer).inner
     seats: list[TextSeat] = []

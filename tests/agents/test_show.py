@@ -50,10 +50,16 @@ def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
 
 def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> None:
     prompt = [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "2+2="}]
-    columns = {"step": 7, "advantage": -1.5, "reward": 0.0, "outcome": "verifier_error", "score": None, "answer": None}
-    said = shown(
-        folder_with(tmp_path, row(prompt=prompt, error="the pool died", tokens=0, detail=None, seed=0, **columns))
-    )
+    columns: dict[str, Any] = {
+        "step": 7,
+        "advantage": -1.5,
+        "reward": 0.0,
+        "outcome": "verifier_error",
+        "score": None,
+        "answer": None,
+    }
+    columns |= {"error": "the pool died", "tokens": 0, "detail": None, "seed": 0, "prompt": prompt}
+    said = shown(folder_with(tmp_path, row(**columns)))
     assert "system: Answer briefly.\nuser: 2+2=\n" in said
     assert "── p0, sample 0 of step 7 ──\nproblem 0, advantage -1.5, reward 0.0\n" in said
     assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
@@ -61,23 +67,22 @@ def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> No
 
 def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
     unjudged = row(prompt=None, reference=None, detail=None, outcome=None, answer=None)
-    assert "no verifier, score 0\nanswer:    none\n" in shown(folder_with(tmp_path, unjudged))
     failed = {**unjudged, "score": None, "error": "status 400"}
-    assert "the request failed, no score\nanswer:    none\n" in shown(folder_with(tmp_path / "failed", failed))
+    folder = folder_with(tmp_path, unjudged, {**failed, "problem": 1, "problem_id": "p1"})
+    assert "no verifier, score 0\nanswer:    none\n" in shown(folder)
+    assert "the request failed, no score\nanswer:    none\n" in shown(folder, "p1")
 
 
-def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:
+def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path, rlvr: Command) -> None:
     rows = [row(problem, sample, completion=f"c{problem}{sample}") for problem in (0, 1) for sample in (1, 2)]
-    rows.append(row(2, problem_id="0", completion="the id comes first"))
-    folder = folder_with(tmp_path, *rows)
+    folder = folder_with(tmp_path, *rows, row(2, problem_id="0", completion="the id comes first"))
     assert "c01" in shown(folder)
-    assert "c12" in shown(folder, "1", sample=2)
+    code, output, _ = rlvr("show", folder, "1", "--sample", "2")
+    assert (code, "c12" in output) == (0, True)
     assert "the id comes first" in shown(folder, "0")
     with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1', which has sample 1; sample 2"):
         shown(folder, "p1", sample=0)
-    with pytest.raises(
-        InvalidArgumentError, match=r"problem 99 is not recorded: .* 3 problems, with the indices 0, 1, 2"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"99 is not recorded: .* 3 problems, with the indices 0, 1, 2"):
         shown(folder, "99")
     with pytest.raises(UnknownNameError, match=r"unknown problem 'p11'.*'p1'"):
         shown(folder, "p11")
@@ -94,9 +99,8 @@ def test_nothing_in_a_row_steers_the_terminal(tmp_path: Path, text: str) -> None
 
 
 def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
-    folder = folder_with(
-        tmp_path, row(**TOKENS, token_advantages=[2.0, 0.0, -1.0], log_probabilities=[0.0, -0.01, "-Infinity"])
-    )
+    values = {"token_advantages": [2.0, 0.0, -1.0], "log_probabilities": [0.0, -0.01, "-Infinity"]}
+    folder = folder_with(tmp_path, row(**TOKENS, **values))
     by_advantage = shown(folder, terminal=True)
     assert "colored by advantage" in by_advantage
     green, faint_red = "\x1b[38;2;0;0;0;48;2;110;200;110m", "\x1b[38;2;0;0;0;48;2;248;182;182m"
@@ -108,8 +112,13 @@ def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
 def test_advantages_that_are_all_equal_are_not_the_default(tmp_path: Path) -> None:
     values = {"token_advantages": [1.0, 1.0, 1.0], "log_probabilities": [-1.0, -2.0, -3.0]}
     folder = folder_with(tmp_path, row(**TOKENS, **values), row(1, **TOKENS, token_advantages=[1.0, 1.0, 1.0]))
-    assert "colored by log-probability" in shown(folder)
+    said = shown(folder)
+    assert "colored by log-probability" in said
+    assert "2 is 4\\x1b[2J\n" in said
+    assert "\x1b" not in said  # without a terminal there are no colors
     assert "colored by advantage" in shown(folder, "p1")
+    with pytest.raises(InvalidArgumentError, match=r"--color log-probability is not possible: .* log_probabilities"):
+        shown(folder, "p1", color="log-probability")
 
 
 def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
@@ -123,36 +132,15 @@ def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
         shown(tmp_path, sample=1, step=2)
 
 
-def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:
-    said = shown(folder_with(tmp_path, row(**TOKENS, log_probabilities=[-1.0, -2.0, -3.0])))
-    assert "colored by log-probability" in said
-    assert "2 is 4\\x1b[2J\n" in said
-    assert "\x1b" not in said
-
-
-def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path, row(**TOKENS), row(1, **TOKENS, log_probabilities=[-1.0]))
-    with pytest.raises(InvalidArgumentError, match=r"--color advantage is not possible: .* token_advantages"):
-        shown(folder, color="advantage")
-    assert "2 is 4" in shown(folder)
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"log_probabilities": [-1.0]}, "token_texts must be a text for each of 1 log_probabilities"),
         ({"log_probabilities": ["x"]}, "log_probabilities must be a list of numbers: could not convert"),
         ({"log_probabilities": 3}, "log_probabilities must be a list of numbers"),
-        ({"log_probabilities": [-1.0], "token_texts": [3]}, "token_texts must be a text for each of 1"),
         ({"log_probabilities": [-1.0], "token_texts": "2"}, "token_texts must be a text for each of 1"),
     ],
 )
 def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns: dict[str, Any], message: str) -> None:
     with pytest.raises(DataError, match=f"p0: {message}"):
         shown(folder_with(tmp_path, row(**TOKENS | columns)))
-
-
-def test_the_command_shows_a_completion(tmp_path: Path, rlvr: Command) -> None:
-    code, output, _ = rlvr("show", folder_with(tmp_path, row()), "p0", "--sample", "0")
-    assert code == 0
-    assert "incorrect, score 0" in output

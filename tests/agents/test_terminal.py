@@ -33,19 +33,11 @@ def test_no_character_that_is_obeyed_stays() -> None:
     assert not OBEYED & {character for code in range(0x110000) for character in printable(chr(code))}
 
 
-def test_a_verdict_on_a_hostile_answer(capsys: pytest.CaptureFixture[str]) -> None:
+def test_hostile_answers_and_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     answer = HOSTILE.replace("\ud800", "")  # no argument of a command line holds one
-    output = run(capsys, "verify", f"\\boxed{{{answer}}}", answer, "--verifier", "exact")
-    assert "owned" in output
-
-
-def test_names_of_pictures_stay_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "mod:boom:" in run(capsys, "verify", "1", "1", "--verifier", "mod:boom:")
-
-
-def test_an_unknown_name_is_quoted(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "owned" in run(capsys, "envs", HOSTILE)
-    assert "owned" in run(capsys, HOSTILE)
+    for words in (("verify", f"\\boxed{{{answer}}}", answer, "--verifier", "exact"), ("envs", HOSTILE), (HOSTILE,)):
+        assert "owned" in run(capsys, *words)
+    assert "mod:boom:" in run(capsys, "verify", "1", "1", "--verifier", "mod:boom:")  # no picture
 
 
 def test_the_line_of_a_step_keeps_the_last_evaluation() -> None:
@@ -59,16 +51,16 @@ def test_the_line_of_a_step_keeps_the_last_evaluation() -> None:
     assert text.after({"reward": 1.0} | several) == "reward 1.000, eval 0.250"
 
 
-@pytest.mark.parametrize("command", ["check-dataset", "audit-verifier"])
-def test_a_data_set_of_hostile_rows(command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    folder = tmp_path / "amc23"
-    folder.mkdir()
+@pytest.mark.parametrize(
+    "command", [("check-dataset", "AMC23", "--args"), ("audit-verifier", "exact", "--dataset", "AMC23", "--data-args")]
+)
+def test_a_data_set_of_hostile_rows(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "amc23").mkdir()
     rows = [{"id": HOSTILE, "problem": HOSTILE, "answer": f"{n}{HOSTILE}", "url": "u"} for n in range(2)]
-    (folder / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
-    if command == "check-dataset":
-        run(capsys, command, "AMC23", "--args", f"data_dir={tmp_path}")
-    else:
-        run(capsys, command, "exact", "--dataset", "AMC23", "--data-args", f"data_dir={tmp_path}")
+    (tmp_path / "amc23" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run(capsys, *command, f"data_dir={tmp_path}")
 
 
 def test_progress_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:

@@ -55,27 +55,16 @@ def test_a_fixed_reward_takes_the_place_of_all_that_was_paid() -> None:
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "margin", "penalties"),
-    [
-        (3, 2, (-1, -1)),  # both have 3 tokens of their own; the environment's do not count
-        (4, 2, (-0.5, -0.5)),
-        (5, 4, (-0.5, -0.5)),
-        (5, 2, (0, 0)),
-        (2, 2, (-1, -1)),
-    ],
+    ("max_tokens", "margin", "penalty"),
+    [(3, 2, -1), (4, 2, -0.5), (5, 4, -0.5), (5, 2, 0), (2, 2, -1)],
 )
-def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(
-    max_tokens: int, margin: int, penalties: tuple[float, float]
-) -> None:
+def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(max_tokens: int, margin: int, penalty: float) -> None:
+    """Both have 3 tokens of their own; the environment's do not count."""
     after = applied(Truncation.SOFT_OVERLONG, max_tokens=max_tokens, margin=margin)
-    first, second = penalties
-    assert after.rewards.tolist() == [[0, 1, 0, 2 + first, 0], [0, 1, 0, 0, 4 + second], [0, 0, 0, 0, 0]]
-    assert after.scores[:2].tolist() == [3 + first, 5 + second]
-
-
-def test_the_soft_penalty_needs_its_numbers() -> None:
+    assert after.rewards.tolist() == [[0, 1, 0, 2 + penalty, 0], [0, 1, 0, 0, 4 + penalty], [0, 0, 0, 0, 0]]
+    assert after.scores[:2].tolist() == [3 + penalty, 5 + penalty]
     with pytest.raises(InvalidArgumentError, match="needs max_tokens and overlong_margin"):
-        applied(Truncation.SOFT_OVERLONG, max_tokens=4)
+        applied(Truncation.SOFT_OVERLONG, max_tokens=max_tokens)
 
 
 def test_the_rule_reaches_advantages_and_denominators() -> None:

@@ -25,7 +25,6 @@ from agents import (
 from agents.learn.natural_gradient import (
     conjugate_gradient,
     fisher_vector_product,
-    flat_gradient,
     flat_parameters,
     mean_kl,
     set_flat_parameters,
@@ -129,9 +128,7 @@ class Reference:
 @pytest.mark.parametrize("temperature", [1.0, 0.6])
 @pytest.mark.parametrize("limited", [False, True])
 @pytest.mark.parametrize("architecture", ["qwen2", "gpt2", "llama"])
-def test_the_product_is_that_of_the_mean_outer_product_of_scores(
-    architecture: str, limited: bool, temperature: float
-) -> None:
+def test_the_product_is_that_of_the_fisher_matrix(architecture: str, limited: bool, temperature: float) -> None:
     policy = some_policy(architecture, temperature)
     batch = some_rows(policy, limited=limited)
     before = flat_parameters(policy)
@@ -145,9 +142,7 @@ def test_the_product_is_that_of_the_mean_outer_product_of_scores(
 
 
 @pytest.mark.parametrize("rows", [1, 2])
-def test_passes_are_cut_to_the_logits_that_fit_and_nothing_else_changes(
-    rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_passes_are_cut_to_the_logits_that_fit(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = some_policy()
     batch = some_rows(policy)
     vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(4))
@@ -177,18 +172,6 @@ def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
     assert mean_kl(policy, batch, moved, 64) == 0
 
 
-def test_flat_vectors_go_back_to_where_they_came_from() -> None:
-    policy = some_policy()
-    vector = flat_parameters(policy)
-    set_flat_parameters(policy, torch.arange(len(vector), dtype=vector.dtype))
-    assert flat_parameters(policy).tolist() == list(range(len(vector)))
-    policy.parameters()[1].grad = torch.ones_like(policy.parameters()[1])
-    results = flat_gradient(policy)
-    first, second = (parameter.numel() for parameter in policy.parameters()[:2])
-    assert results.sum() == second
-    assert results[first : first + second].all()
-
-
 # Conjugate gradients
 
 
@@ -199,18 +182,7 @@ def test_as_many_iterations_as_dimensions_solve_the_system(seed: int) -> None:
     matrix = factor @ factor.T + 0.1 * torch.eye(9)
     result = conjugate_gradient(lambda vector: matrix @ vector, target, 12, tolerance=0.0)
     torch.testing.assert_close(result, torch.linalg.solve(matrix, target), rtol=1e-6, atol=1e-8)
-
-
-def test_no_more_products_are_made_than_are_needed() -> None:
-    made: list[Tensor] = []
-
-    def product(vector: Tensor) -> Tensor:
-        made.append(vector)
-        return 2 * vector
-
-    assert conjugate_gradient(product, torch.tensor([1.0, -3.0]), 10).tolist() == [0.5, -1.5]
-    assert conjugate_gradient(product, torch.zeros(2), 10).tolist() == [0, 0]
-    assert len(made) == 1
+    assert not conjugate_gradient(lambda vector: matrix @ vector, 0 * target, 10).any()
 
 
 # The agents
@@ -298,9 +270,7 @@ def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(cls: t
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
-def test_an_error_in_the_middle_of_a_natural_step_leaves_the_weights_as_they_were(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_error_within_a_natural_step_leaves_the_weights(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = make_agent(name)
     batch = some_batch(agent.policy)
     before = all_weights(agent)
