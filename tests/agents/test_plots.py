@@ -26,11 +26,9 @@ def run_folder(folder: Path, rewards: Sequence[float | None], seed: int = 0, **c
 
 
 def test_a_running_mean_looks_back_and_leaves_out_what_is_missing() -> None:
-    values = np.array([1.0, np.nan, 3.0, 5.0])
-    assert running_mean(values, 2).tolist() == [1.0, 1.0, 3.0, 4.0]
+    assert running_mean(np.array([1.0, np.nan, 3.0, 5.0]), 2).tolist() == [1.0, 1.0, 3.0, 4.0]
     assert np.isnan(running_mean(np.array([np.nan, 2.0]), 3)[0])
-    rng = np.random.default_rng(0)
-    noise = rng.normal(size=50)
+    noise = np.random.default_rng(0).normal(size=50)
     expected = [noise[max(0, index - 6) : index + 1].mean() for index in range(50)]
     np.testing.assert_allclose(running_mean(noise, 7), expected, atol=1e-12)
 
@@ -48,9 +46,9 @@ def test_runs_that_differ_in_their_seed_are_one_curve_with_the_interval_of_their
 
 
 def test_runs_of_other_settings_are_curves_of_their_own_named_apart(tmp_path: Path) -> None:
-    one = run_folder(tmp_path / "slow", [0.0, 1.0], learning_rate=1e-5)
-    two = run_folder(tmp_path / "fast", [1.0, None], learning_rate=1e-4)
-    first, second = bands([TrainingCurve.read(one), TrainingCurve.read(two)], smooth=1)
+    runs = {"slow": ([0.0, 1.0], 1e-5), "fast": ([1.0, None], 1e-4)}
+    folders = [run_folder(tmp_path / name, rewards, learning_rate=rate) for name, (rewards, rate) in runs.items()]
+    first, second = bands([TrainingCurve.read(folder) for folder in folders], smooth=1)
     assert (first.label, second.label) == ("slow", "fast")
     assert first.raw.tolist() == [0.0, 1.0]
     assert np.isnan(first.low).all()  # one run says nothing of others
@@ -92,6 +90,12 @@ def test_the_command_overwrites_nothing_unasked(tmp_path: Path, monkeypatch: pyt
     code, _, errors = rlvr("plot", "run")
     assert (code, "curves.svg exists already" in errors) == (2, True)
     assert rlvr("plot", "run", "--overwrite")[0] == 0
+    hacked_run(tmp_path / "hacked")
+    words = ["--metric", "reward", "gold_reward", "--against", "kl", "--out", "both"]
+    code, output, _ = rlvr("plot", "hacked", *words)
+    assert (code, "both.svg" in output) == (0, True)
+    drawn = Path("both.svg").read_text()
+    assert all(f">{name}<" in drawn for name in ("gold reward", "reward", "kl"))
 
 
 # Over another metric
@@ -115,15 +119,3 @@ def test_a_metric_over_another_is_a_path_in_the_order_of_steps(tmp_path: Path) -
     assert band.mean.tolist() == pytest.approx([1, 1 / 2, 1 / 3])
     with pytest.raises(UnknownNameError, match=r"kll.*Did you mean 'kl'"):
         TrainingCurve.read(runs[0], "reward", "kll")
-
-
-def test_the_command_draws_several_metrics_one_above_the_other(tmp_path: Path, rlvr: Command) -> None:
-    run = hacked_run(tmp_path / "run")
-    words = ["plot", str(run), "--metric", "reward", "gold_reward", "--against", "kl", "--out", str(tmp_path / "both")]
-    code, output, _ = rlvr(*words)
-    assert code == 0
-    assert "both.svg" in output
-    drawn = (tmp_path / "both.svg").read_text()
-    assert ">gold reward<" in drawn
-    assert ">reward<" in drawn
-    assert ">kl<" in drawn

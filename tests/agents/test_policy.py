@@ -151,14 +151,9 @@ def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatc
     assert rows_read[0] == (1, len(str(PROBLEMS[4].prompt)))
 
 
-def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
+def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
     with pytest.raises(InvalidArgumentError, match="the model has 20 tokens but the environment 257"):
         CausalLMPolicy(model_of("qwen2", 20), PolicyConfig(vocab_size=257))
-    with pytest.raises(InvalidArgumentError, match=r"temperature must be 0, .* got -1"):
-        policy(temperature=-1)
-
-
-def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
     acting = CausalLMPolicy(model_of("qwen2", 400), PolicyConfig(vocab_size=VOCAB))
     trajectories = play(acting, 4, EPISODES, problems=[Problem(f"p{index}", "Q", "a") for index in range(5)])
     assert max(int(trajectory.tokens.max()) for trajectory in trajectories) < VOCAB

@@ -18,16 +18,10 @@ from hypothesis import given, settings, strategies as st
 import rlvr_envs
 from agents import Agent, EvaluationRecord, Run, evaluate
 from agents.distributed.ranks import Ranks
+from agents.rollouts import problem_samplers
 from agents.rollouts.problem_order import episodes_of_step, problems_of_step
 from agents.rollouts.problem_parts import GroupOutcome, ProblemParts
-from agents.rollouts.problem_samplers import (
-    DISCOUNT,
-    UNSOLVED_GROUPS,
-    DifficultySampler,
-    LearnabilitySampler,
-    UniformSampler,
-    make_problem_sampler,
-)
+from agents.rollouts.problem_samplers import DifficultySampler, UniformSampler, make_problem_sampler
 from agents.seeding import episode_seeds
 from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, timeless
 from tests.agents.test_lag import agent_for
@@ -77,10 +71,11 @@ def test_weights_of_tokens_give_tokens_these_shares() -> None:
 
 
 def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() -> None:
-    sampler, groups = LearnabilitySampler(1, 0.25), [(0, (1, 1)), (1, (1, 0)), (1, (0, 0, 0)), (2, (0,) * 50), (3, ())]
+    sampler = problem_samplers.LearnabilitySampler(1, 0.25)
+    groups = [(0, (1, 1)), (1, (1, 0)), (1, (0, 0, 0)), (2, (0,) * 50), (3, ())]
     sampler.observe(ProblemParts((range(5),)), [GroupOutcome(problem, scores, 1) for problem, scores in groups])
-    counts = np.array([2, DISCOUNT * 2 + 3, 50, 0, 0])
-    rights = np.array([2, DISCOUNT * 1, 0, 0, 0])
+    counts = np.array([2, problem_samplers.DISCOUNT * 2 + 3, 50, 0, 0])
+    rights = np.array([2, problem_samplers.DISCOUNT * 1, 0, 0, 0])
     rates = (rights + 1) / (counts + 2)
     weights = rates * (1 - rates) * [1, 1, 1, 0.5, 1]  # the errored group of problem 3 halves its weight
     expected = 0.25 / 5 + 0.75 * weights / weights.sum()
@@ -94,7 +89,7 @@ def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() 
 
 
 def test_problems_whose_verifier_breaks_keep_no_more_than_the_floor_until_it_works_again() -> None:
-    sampler, parts = LearnabilitySampler(1, 0.1), ProblemParts((range(100),))
+    sampler, parts = problem_samplers.LearnabilitySampler(1, 0.1), ProblemParts((range(100),))
 
     def draws(rounds: range, broken: range) -> float:
         """The share of the draws that went to the first five problems."""
@@ -178,7 +173,7 @@ def numbered(pairs: Sequence[tuple[str, Any]]) -> dict[Any, Any]:
 
 def test_problems_without_a_right_completion_in_their_last_groups_are_listed() -> None:
     sampler, parts = UniformSampler(0), ProblemParts((range(4),))
-    for number in range(UNSOLVED_GROUPS):
+    for number in range(problem_samplers.UNSOLVED_GROUPS):
         sampler.observe(parts, [GroupOutcome(0, (0.0, 0.5), 1), GroupOutcome(1, (0.0, float(number == 1)), 1)])
         sampler.observe(parts, [GroupOutcome(2, (), 1)])
     assert sampler.never_solved == [0]

@@ -11,24 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import (
-    NPG,
-    TRPO,
-    Batch,
-    CausalLMPolicy,
-    CriticConfig,
-    NPGConfig,
-    PolicyConfig,
-    TRPOConfig,
-    make_batch,
-)
-from agents.learn.natural_gradient import (
-    conjugate_gradient,
-    fisher_vector_product,
-    flat_parameters,
-    mean_kl,
-    set_flat_parameters,
-)
+from agents import NPG, TRPO, Batch, CausalLMPolicy, CriticConfig, NPGConfig, PolicyConfig, TRPOConfig, make_batch
+from agents.learn import natural_gradient
+from agents.learn.natural_gradient import conjugate_gradient, fisher_vector_product, mean_kl
 from tests.agents.agent_cases import all_weights, make_agent, on_policy, prepared, some_batch
 from tests.agents.architectures import model_of
 from tests.agents.rounding import assert_equal, assert_equal_stored
@@ -103,20 +88,9 @@ class Reference:
     def fisher(self) -> Tensor:
         """E[score score^T], the mean over tokens: the definition."""
         results = self.distributions()
-        total = torch.zeros(sum(p.numel() for p in self.parameters), 1, dtype=torch.float64)
-        total = total @ total.T
-        for _, _, logprobs in results:
-            for logprob in logprobs:
-                score = self.flat(logprob)
-                total += float(logprob.detach().exp()) * torch.outer(score, score)
-        return total / len(results)
-
-    def move(self, vector: Tensor) -> None:
-        start = 0
-        with torch.no_grad():
-            for parameter in self.parameters:
-                parameter += vector[start : start + parameter.numel()].view_as(parameter)
-                start += parameter.numel()
+        logprobs = torch.cat([logprobs for _, _, logprobs in results])
+        scores = torch.stack([self.flat(logprob) for logprob in logprobs])
+        return torch.einsum("k,kp,kq->pq", logprobs.detach().exp(), scores, scores) / len(results)
 
     def divergence(self, old: list[Tensor]) -> Tensor:
         """Mean KL(old || now)."""
@@ -131,13 +105,13 @@ class Reference:
 def test_the_product_is_that_of_the_fisher_matrix(architecture: str, limited: bool, temperature: float) -> None:
     policy = some_policy(architecture, temperature)
     batch = some_rows(policy, limited=limited)
-    before = flat_parameters(policy)
+    before = natural_gradient.flat_parameters(policy)
     vector = torch.randn(len(before), generator=torch.Generator().manual_seed(1))
     expected = Reference(policy, batch).fisher() @ vector.double()
     assert float(expected.abs().max()) > 1e-3
     for size in (64, 1):
         assert_equal(fisher_vector_product(policy, batch, vector, size), expected)
-    assert torch.equal(flat_parameters(policy), before)
+    assert torch.equal(natural_gradient.flat_parameters(policy), before)
     assert all(parameter.grad is None for parameter in policy.parameters())
 
 
@@ -145,7 +119,7 @@ def test_the_product_is_that_of_the_fisher_matrix(architecture: str, limited: bo
 def test_passes_are_cut_to_the_logits_that_fit(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = some_policy()
     batch = some_rows(policy)
-    vector = torch.randn(len(flat_parameters(policy)), generator=torch.Generator().manual_seed(4))
+    vector = torch.randn(len(natural_gradient.flat_parameters(policy)), generator=torch.Generator().manual_seed(4))
     expected = fisher_vector_product(policy, batch, vector, 64), mean_kl(policy, batch, vector, 64)
     made: list[int] = []
     whole = policy.distributions
@@ -160,15 +134,17 @@ def test_passes_are_cut_to_the_logits_that_fit(rows: int, monkeypatch: pytest.Mo
 def test_the_mean_divergence_by_its_definition(limited: bool) -> None:
     policy = some_policy()
     batch = some_rows(policy, limited=limited)
-    old = flat_parameters(policy)
+    old = natural_gradient.flat_parameters(policy)
     before = [logprobs.detach() for _, _, logprobs in Reference(policy, batch).distributions()]
-    set_flat_parameters(policy, old + 0.1 * torch.randn(len(old), generator=torch.Generator().manual_seed(3)))
-    moved = flat_parameters(policy)
+    natural_gradient.set_flat_parameters(
+        policy, old + 0.1 * torch.randn(len(old), generator=torch.Generator().manual_seed(3))
+    )
+    moved = natural_gradient.flat_parameters(policy)
     expected = float(Reference(policy, batch).divergence(before).detach())
     assert expected > 0.01
     for size in (1, 64):
         assert_equal(mean_kl(policy, batch, old, size), expected)
-    assert torch.equal(flat_parameters(policy), moved)
+    assert torch.equal(natural_gradient.flat_parameters(policy), moved)
     assert mean_kl(policy, batch, moved, 64) == 0
 
 
@@ -206,10 +182,10 @@ def test_npg_steps_along_the_inverse_fisher_times_the_gradient() -> None:
     direction = torch.linalg.solve(damped, descent)
     expected = -direction * math.sqrt(2 * 0.01 / float(direction @ damped @ direction))
 
-    before = flat_parameters(policy)
+    before = natural_gradient.flat_parameters(policy)
     agent = natural(policy=policy, cg_iterations=60, damping=0.1, max_kl=0.01)
     agent.optimize(batch, advantages)
-    moved = (flat_parameters(policy) - before).double()
+    moved = (natural_gradient.flat_parameters(policy) - before).double()
     # Conjugate gradients stop at a residual of 1e-5 of the target, if not at rounding.
     assert float((moved - expected).norm() / expected.norm()) < 1e-4
 
@@ -220,7 +196,7 @@ def test_trpo_improves_the_surrogate_within_its_bound(max_kl: float) -> None:
     agent = natural(TRPO, policy, max_kl=max_kl)
     batch = some_rows(policy)
     ready, advantages = prepared(agent, batch)
-    old = flat_parameters(policy)
+    old = natural_gradient.flat_parameters(policy)
     before = surrogate(policy, ready, advantages)
     metrics = agent.optimize(ready, advantages)
     assert metrics["skipped"] == 0
@@ -251,11 +227,11 @@ class NeverBetter(TRPO):
 def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
     agent = natural(NeverBetter, some_policy(), backtracks=4)
     assert agent.models.critic is not None
-    before = flat_parameters(agent.policy)
+    before = natural_gradient.flat_parameters(agent.policy)
     critic = [parameter.detach().clone() for parameter in agent.models.critic.parameters()]
     metrics = agent.optimize(*prepared(agent, some_rows(agent.policy)))
     assert (metrics["skipped"], metrics["backtracks"], metrics["kl_step"]) == (1, 4, 0)
-    assert torch.equal(flat_parameters(agent.policy), before)
+    assert torch.equal(natural_gradient.flat_parameters(agent.policy), before)
     assert any(not torch.equal(one, two) for one, two in zip(critic, agent.models.critic.parameters(), strict=True))
 
 
@@ -263,10 +239,10 @@ def test_trpo_goes_back_exactly_where_no_length_will_do() -> None:
 @pytest.mark.parametrize("advantage", [0.0, math.nan, math.inf])
 def test_without_a_signal_or_with_one_that_is_not_finite_the_policy_stays(cls: type[NPG], advantage: float) -> None:
     agent = natural(cls)
-    before = flat_parameters(agent.policy)
+    before = natural_gradient.flat_parameters(agent.policy)
     ready, advantages = prepared(agent, some_rows(agent.policy))
     assert agent.optimize(ready, torch.full_like(advantages, advantage))["skipped"] == 1
-    assert torch.equal(flat_parameters(agent.policy), before)
+    assert torch.equal(natural_gradient.flat_parameters(agent.policy), before)
 
 
 @pytest.mark.parametrize("name", ["npg", "trpo"])
