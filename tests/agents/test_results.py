@@ -464,12 +464,6 @@ def scored_rows(*of_problems: Sequence[float]) -> list[Sample]:
     return [replace(row, outcome="scored", score=score) for row, score in zip(rows, scores, strict=True)]
 
 
-def test_pass_at_k_of_scores_alone_is_unknown() -> None:
-    estimate = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
-    assert str(estimate).startswith("pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples")
-    assert estimate.summary()["value"] is None
-
-
 def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
     estimate = estimate_pass_at(scored_rows([1.0, 0.0, 0.0], [0.0, 0.0, 0.0]), 2)
     assert estimate.value == pytest.approx((2 / 3 + 0) / 2)
@@ -479,6 +473,9 @@ def test_scores_that_are_all_0_or_1_are_right_or_wrong() -> None:
     votes = count_votes(scored_rows([1.0, 0.0], [0.0, 0.0]), problems, exact)
     assert [[vote == 0 for vote in of_problem] for of_problem in votes] == [[True, False], [False, False]]
     assert count_votes(scored_rows([1.0, 0.3]), problems, exact) == [[]]
+    unknown = estimate_pass_at(scored_rows([1.0, 0.3], [0.0, 1.0]), 2)
+    assert str(unknown).startswith("pass@2 unknown: no problem has 2 samples that are right or wrong; of 4 samples")
+    assert unknown.summary()["value"] is None
 
 
 def test_the_table_holds_the_last_line_of_each_sample(tmp_path: Path) -> None:
@@ -525,6 +522,9 @@ def test_an_episode_of_several_turns_is_recorded_shown_and_judged_with_its_turns
     assert f"assistant: {letters[0]}" in shown
     with pytest.raises(DataError, match="must be a list of messages, got 'x'"):
         recorded_completion({**run.rows[0], "dialogue": "x"})
+    said = [Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2")]
+    line = plain(sample_line(sample, Completion("2", tuple(said)), None, None))
+    assert dialogue_of(recorded_completion(line)) == tuple(said)
 
 
 def test_what_the_model_was_given_is_shown_for_every_problem(tmp_path: Path, rlvr: Command) -> None:
@@ -532,10 +532,3 @@ def test_what_the_model_was_given_is_shown_for_every_problem(tmp_path: Path, rlv
     run_of(tmp_path / "run", [[1.0], [0.0]], **settings)
     _, output, _ = rlvr("show", tmp_path / "run", "1")
     assert f"<user>{PROBLEMS[1].prompt} In a box.<assistant>" in output
-
-
-def test_the_result_of_a_tool_is_recorded_with_its_name() -> None:
-    said = (Message("assistant", "1+1"), ToolMessage("tool", "2", "calculator", "id"), Message("assistant", "2"))
-    sample = Sample(0, "", 0, 0, None, None, None, 0, False, None, False)
-    line = plain(sample_line(sample, Completion("2", said), None, None))
-    assert dialogue_of(recorded_completion(line)) == said

@@ -61,21 +61,15 @@ def test_a_line_holds_the_episode_with_its_advantages(tmp_path: Path) -> None:
         np.testing.assert_allclose(row["token_advantages"], trajectory.score, atol=1e-12)
         assert row["advantage"] == pytest.approx(trajectory.score)
         assert len(row["token_texts"]) == row["tokens"]
+    first = rows[:6]  # is sampled again from its seeds
+    episodes = [Episode(row["problem"], 0, row["seed"]) for row in reversed(first)]
+    again = rollout(vector_env(2), CausalLMPolicy(small_model()), episodes)
+    assert [one.completion for one in again] == [row["completion"] for row in reversed(first)]
+    assert len({one.completion for one in again}) > 3
+    assert [row["seed"] for row in first] == [trajectory.seed for trajectory in played[0]]
     table = pyarrow.parquet.read_table(tmp_path / "rollouts.parquet").to_pylist()
     for name in ("step", "episode", "completion", "advantage", "token_texts", "score", "seed", "token_advantages"):
         assert [row[name] for row in table] == [row[name] for row in rows], name
-
-
-def test_a_completion_of_the_first_step_is_sampled_again_from_its_seed(tmp_path: Path) -> None:
-    """As in an evaluation's record, the seed of a line is that of its sampling."""
-    (played,) = train(tmp_path, steps=1, per_step=6)
-    rows = rows_of(tmp_path)
-    assert len({row["seed"] for row in rows}) == 6
-    episodes = [Episode(row["problem"], 0, row["seed"]) for row in reversed(rows)]
-    again = rollout(vector_env(2), CausalLMPolicy(small_model()), episodes)
-    assert [one.completion for one in again] == [row["completion"] for row in reversed(rows)]
-    assert len({one.completion for one in again}) > 3
-    assert [row["seed"] for row in rows] == [trajectory.seed for trajectory in played]
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,15 @@ import shutil
 import signal
 import subprocess
 import sys
-import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-from agents import Agent, Run, load_policy
+from agents import Run, load_policy
 from agents.commands.main import main
 from agents.interrupts import Terminated, interrupts_deferred, sigterm_interrupts
 from agents.runs.run import latest_checkpoint, step_checkpoints
@@ -35,33 +35,25 @@ def metrics(folder: Path) -> list[dict[str, Any]]:
     return [{name: value for name, value in row.items() if not name.endswith("_s")} for row in rows]
 
 
-def trained(folder: Path, steps: int, *, every: int = 1, keep: int | None = 2) -> Agent:
+def trained(folder: Path, steps: int) -> None:
     env = sort_env("grpo")
-    agent = make_agent("grpo", playing_policy(env))
-    run = Run(folder, {}, loggers=(), keep=keep)
-    agent.learn(env, steps=steps, run=run, checkpoint_every=every)
-    run.close()
-    return agent
+    with Run(folder, {}, loggers=(), keep=2) as run:
+        make_agent("grpo", playing_policy(env)).learn(env, steps=steps, run=run, checkpoint_every=1)
 
 
 def names(folder: Path) -> list[str]:
     return sorted(path.name for path in (folder / "checkpoints").iterdir())
 
 
-def touch_checkpoint(folder: Path) -> None:
-    folder.mkdir()
-
-
 # What stays
 
 
 def kept(folder: Path, rewards: list[float], every: int, keep: int | None) -> list[int]:
-    run = Run(folder, {}, loggers=(), keep=keep)
-    for step, reward in enumerate(rewards, start=1):
-        run.log(step, {"reward": reward})
-        if step % every == 0:
-            run.keep_checkpoint(step, touch_checkpoint)
-    run.close()
+    with Run(folder, {}, loggers=(), keep=keep) as run:
+        for step, reward in enumerate(rewards, start=1):
+            run.log(step, {"reward": reward})
+            if step % every == 0:
+                run.keep_checkpoint(step, Path.mkdir)
     return [int(path.name.removeprefix("step-")) for path in step_checkpoints(folder)]
 
 
@@ -77,24 +69,15 @@ def test_the_last_checkpoints_and_the_best_stay(tmp_path: Path) -> None:
 
 
 def test_the_best_is_known_after_a_resume(tmp_path: Path) -> None:
-    agent = trained(tmp_path / "run", 2)
+    trained(tmp_path / "run", 2)
     lines = [{"step": 1, "reward": 5.0}, {"step": 2, "reward": -5.0}]
     (tmp_path / "run" / "metrics.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    run = Run(tmp_path / "run", {}, resume=True, loggers=(), keep=1)
-    assert run.best_checkpoint() == run.checkpoint_folder(1)
-    for step in (3, 4):
-        run.log(step, {"reward": 0.0})
-        run.keep_checkpoint(step, agent.save)
+    with Run(tmp_path / "run", {}, resume=True, loggers=(), keep=1) as run:
+        assert run.best_checkpoint() == run.checkpoint_folder(1)
+        for step in (3, 4):
+            run.log(step, {"reward": 0.0})
+            run.keep_checkpoint(step, Path.mkdir)
     assert names(tmp_path / "run") == ["step-000001", "step-000004"]
-    run.close()
-
-
-def test_what_a_crash_left_half_written_or_half_removed_is_cleaned_up(tmp_path: Path) -> None:
-    trained(tmp_path / "run", 2)
-    for leftover in (".step-000003.partial", ".step-000001.removed", ".step-000002.previous"):
-        (tmp_path / "run" / "checkpoints" / leftover / "model").mkdir(parents=True)
-    Run(tmp_path / "run", {}, resume=True, loggers=()).close()
-    assert names(tmp_path / "run") == ["step-000001", "step-000002"]
 
 
 # Damage
@@ -178,6 +161,8 @@ def test_settings_that_cannot_be_read_and_those_of_something_else_are_named(tmp_
 def test_other_names_and_lines_that_are_no_metrics_are_left_out_with_a_warning(tmp_path: Path) -> None:
     trained(tmp_path / "run", 2)
     (tmp_path / "run" / "checkpoints" / "step-foo").mkdir()
+    for leftover in (".step-000003.partial", ".step-000001.removed", ".step-000002.previous"):
+        (tmp_path / "run" / "checkpoints" / leftover / "model").mkdir(parents=True)
     path = tmp_path / "run" / "metrics.jsonl"
     good = path.read_text().splitlines()
     path.write_bytes("\n".join([good[0], "}garbage}", "[1]", '{"loss": 1}', good[1], '{"step": 3']).encode() + b"\xff")
@@ -189,6 +174,7 @@ def test_other_names_and_lines_that_are_no_metrics_are_left_out_with_a_warning(t
     assert "has invalid lines, which are removed: [2, 3, 4]" in said
     assert run.checkpoint == run.checkpoint_folder(2)
     assert path.read_text().splitlines() == good
+    assert names(tmp_path / "run") == ["step-000001", "step-000002", "step-foo"]  # without what a crash left
 
 
 # Who may write, and where
@@ -344,17 +330,12 @@ def test_the_error_of_a_block_is_not_hidden_by_a_signal_that_waited() -> None:
 
 
 def test_on_other_threads_a_block_is_left_as_it_is() -> None:
-    results: list[Any] = []
-
-    def look() -> None:
+    def look() -> Any:
         with interrupts_deferred():
-            results.append(signal.getsignal(signal.SIGINT))
+            return signal.getsignal(signal.SIGINT)
 
-    before = signal.getsignal(signal.SIGINT)
-    thread = threading.Thread(target=look)
-    thread.start()
-    thread.join()
-    assert results == [before]
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(look).result() == signal.getsignal(signal.SIGINT)
 
 
 # Killed and stopped
