@@ -15,7 +15,7 @@ from agents.kl import kl_estimate
 from agents.learn.batch_passes import token_logprobs
 from agents.learn.natural_gradient import flat_gradient
 from tests.agents.agent_cases import errored_rows, gradient, make_agent, prepared, some_batch
-from tests.agents.rounding import assert_equal, assert_equal_stored
+from tests.agents.rounding import assert_equal, assert_equal_stored, tolerance
 from tests.agents.trajectories import tiny_policy, weights
 from verifiers import InvalidArgumentError
 
@@ -173,6 +173,8 @@ def test_the_bonus_is_the_entropys_gradient_times_the_coefficient(name: str) -> 
     expected = torch.cat([grad.reshape(-1) for grad in grads])
     assert float(expected.abs().max()) > 1e-3
     assert_equal(difference, expected, size=float(flat_gradient(agent.policy).abs().max()))
+    metrics = make_agent(name, entropy_coefficient=0.2).update(some_batch(agent.policy))
+    assert metrics["loss/entropy"] == pytest.approx(-0.2 * metrics["entropy"], rel=tolerance(1.0))
 
 
 # Samples of older weights
