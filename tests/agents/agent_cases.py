@@ -12,21 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from agents import (
-    AGENTS,
-    Agent,
-    AgentConfig,
-    Batch,
-    CausalLMPolicy,
-    CriticConfig,
-    LearnerConfig,
-    Trajectory,
-    tiny_model,
-)
+from agents import Agent, AgentConfig, Batch, CausalLMPolicy, CriticConfig, LearnerConfig, Trajectory, tiny_model
 from agents.distributed.parts import whole
 from agents.learn.batch_passes import critic_reader, read_columns, values_and_last
 from agents.learn.learner import Loss
-from agents.registry import agent_classes
+from agents.registry import AGENTS, agent_classes
 from tests.agents.trajectories import VOCAB, on_policy_logprobs, tiny_policy, trajectory
 from verifiers import Outcome, Problem, Verdict
 

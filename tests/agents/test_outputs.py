@@ -22,30 +22,27 @@ def test_a_check_leaves_nothing_behind(tmp_path: Path) -> None:
     check_folder(tmp_path / "a" / "b")
     check_new_folder(tmp_path / "c")
     check_new_file(tmp_path / "d" / "report.json", overwrite=False)
-    assert not list(tmp_path.iterdir())
     check_folder(tmp_path)
-    assert tmp_path.exists()
+    assert not list(tmp_path.iterdir())
 
 
-def test_what_cannot_be_written_is_named(blocked: Path) -> None:
+def test_what_cannot_be_written_or_is_there_is_named_and_stays(blocked: Path) -> None:
+    file, folder = blocked.parent, blocked.parent.parent
     for check in (check_folder, check_new_folder):
         with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file/folder: Not a directory"):
             check(blocked)
         with pytest.raises(InvalidArgumentError, match=r"can't write to the folder .*file: it is not a folder"):
-            check(blocked.parent)
+            check(file)
     with pytest.raises(InvalidArgumentError, match="can't write to the folder /proc/1: "):
         check_folder(Path("/proc/1"))
     with pytest.raises(InvalidArgumentError, match="is a folder: expected the path of a file"):
-        check_new_file(blocked.parent.parent, overwrite=True)
-
-
-def test_what_is_there_stays(blocked: Path) -> None:
+        check_new_file(folder, overwrite=True)
     with pytest.raises(InvalidArgumentError, match="is not empty: choose another folder"):
-        check_new_folder(blocked.parent.parent)
+        check_new_folder(folder)
     with pytest.raises(InvalidArgumentError, match=r"exists already: choose another path, or .*--overwrite"):
-        check_new_file(blocked.parent, overwrite=False)
-    check_new_file(blocked.parent, overwrite=True)
-    assert blocked.parent.read_text() == "mine"
+        check_new_file(file, overwrite=False)
+    check_new_file(file, overwrite=True)
+    assert file.read_text() == "mine"
 
 
 def test_the_next_free_folder(tmp_path: Path) -> None:

@@ -7,93 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from transformers import (
-    FalconH1Config,
-    FalconH1ForCausalLM,
-    GPT2Config,
-    GPT2LMHeadModel,
-    Lfm2Config,
-    Lfm2ForCausalLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    MistralConfig,
-    MistralForCausalLM,
-    OpenAIGPTConfig,
-    OpenAIGPTLMHeadModel,
-    Qwen3Config,
-    Qwen3ForCausalLM,
-)
 
-from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout, tiny_model
+from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, rollout
 from agents.batch import make_batch
 from agents.learn.learner import Learner, Loss
 from agents.losses import Aggregation
-from agents.policies.transformers.kv_cache import CacheKind
 from agents.settings.learner import LearnerConfig
+from tests.agents.architectures import ARCHITECTURES, model_of
 from tests.agents.rounding import FLOAT64, assert_equal_stored, tolerance
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Problem
 
 VOCAB = 257
-SMALL: dict[str, Any] = {"layers": 2, "hidden_size": 32, "heads": 2, "intermediate_size": 64}
-
-
-def gpt2() -> Any:
-    sizes: dict[str, Any] = {"n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 2}
-    return GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes))
-
-
-def llama() -> Any:
-    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2}
-    return LlamaForCausalLM(LlamaConfig(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
-
-
-def qwen3() -> Any:
-    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "head_dim": 16}
-    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 1}
-    return Qwen3ForCausalLM(Qwen3Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
-
-
-def mistral() -> Any:
-    """Some positions see a window only, so rows can leave the cache and none can join."""
-    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "sliding_window": 4}
-    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 1}
-    return MistralForCausalLM(MistralConfig(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
-
-
-def hybrid() -> Any:
-    """Convolutions beside attention: no cache of keys and values that could be used row by row."""
-    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2}
-    heads: dict[str, Any] = {"num_attention_heads": 2, "num_key_value_heads": 2, "full_attn_idxs": [1]}
-    return Lfm2ForCausalLM(Lfm2Config(vocab_size=VOCAB, bos_token_id=None, eos_token_id=None, **sizes, **heads))
-
-
-def parallel() -> Any:
-    """Attention and a state space in one layer, whose cache is one of keys and values and more."""
-    sizes: dict[str, Any] = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "mamba_d_state": 8}
-    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 2, "mamba_n_heads": 4, "mamba_d_head": 8}
-    return FalconH1ForCausalLM(
-        FalconH1Config(vocab_size=VOCAB, mamba_d_ssm=32, mamba_n_groups=1, max_position_embeddings=64, **sizes, **heads)
-    )
-
-
-def without_cache() -> Any:
-    """A model that takes no cache at all."""
-    config = OpenAIGPTConfig(vocab_size=VOCAB, n_positions=64, n_embd=32, n_layer=2, n_head=2)
-    return OpenAIGPTLMHeadModel(config)
-
-
-def sharpened(model: Any) -> Any:
-    """Random weights give nearly uniform tokens; larger ones make the distributions differ."""
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3.0)
-    return model.eval()
 
 
 def policy(temperature: float = 1.0, **kwargs: Any) -> CausalLMPolicy:
-    return CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)), PolicyConfig(temperature=temperature, **kwargs))
+    torch.manual_seed(0)
+    return CausalLMPolicy(model_of("qwen2", VOCAB), PolicyConfig(temperature=temperature, **kwargs))
 
 
 def play(acting: CausalLMPolicy, num_envs: int, episodes: list[Episode], **rules: Any) -> list[Trajectory]:
@@ -111,36 +41,18 @@ def fresh_logprobs(model: Any, tokens: np.ndarray, temperature: float) -> np.nda
     return logits.log_softmax(-1).gather(-1, ids[0, 1:, None])[:, 0].numpy()
 
 
-def qwen2() -> Any:
-    return tiny_model(VOCAB, **SMALL)
-
-
 @FLOAT64
-@pytest.mark.parametrize("make", [qwen2, gpt2, llama, qwen3, mistral, hybrid, parallel, without_cache])
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_stored_logprobs_equal_a_fresh_unpadded_forward(make: Any, temperature: float) -> None:
+def test_stored_logprobs_equal_a_fresh_unpadded_forward(architecture: str, temperature: float) -> None:
     torch.manual_seed(0)
-    acting = CausalLMPolicy(sharpened(make()), PolicyConfig(temperature=temperature))
-    for trajectory in play(acting, 4, EPISODES):
+    acting = CausalLMPolicy(model_of(architecture, VOCAB), PolicyConfig(temperature=temperature))
+    alike = [Episode(problem=4, group=9, seed=seed) for seed in range(4)]  # whose prompt is read once
+    for trajectory in play(acting, 4, [*EPISODES, *alike]):
         expected = fresh_logprobs(acting.model, trajectory.tokens, temperature)
         mask = trajectory.policy_mask[1:]
         assert mask.sum() >= 1
         assert_equal_stored(trajectory.logprobs[1:][mask], expected[mask])
-
-
-@FLOAT64
-def test_a_state_beside_keys_and_values_is_not_lost() -> None:
-    """Rows of one prompt, of which a cache would repeat the keys and values alone."""
-    episodes = [Episode(problem=index // 4, group=index // 4, seed=index) for index in range(8)]
-    results = []
-    for fast in (True, False):
-        torch.manual_seed(0)
-        acting = CausalLMPolicy(sharpened(parallel()), PolicyConfig(fast=fast))
-        assert acting._lm.cache_kind is CacheKind.NONE
-        results.append(play(acting, 8, episodes))
-    for quick, slow in zip(*results, strict=True):
-        assert quick.tokens.tolist() == slow.tokens.tolist()
-        assert_equal_stored(quick.logprobs, slow.logprobs)
 
 
 @FLOAT64
@@ -153,13 +65,6 @@ def test_sampling_does_not_depend_on_the_batch_the_order_or_refills() -> None:
         for one, other in zip(alone, group, strict=True):
             assert one.tokens.tolist() == other.tokens.tolist()
             assert_equal_stored(other.logprobs, one.logprobs)
-
-
-def test_equal_seeds_give_equal_episodes_and_others_differ() -> None:
-    episodes = [Episode(4, 0, 7), Episode(4, 0, 7), Episode(4, 0, 8)]
-    first, second, third = play(policy(), 3, episodes)
-    assert first.tokens.tolist() == second.tokens.tolist()
-    assert first.tokens.tolist() != third.tokens.tolist()
 
 
 @FLOAT64
@@ -204,9 +109,8 @@ def test_greedy_takes_the_likeliest_token_and_stores_no_logprob() -> None:
     acting = policy(temperature=0.0)
     observation, _ = vector_env(2).reset(seed=0)
     action = acting.act(observation)
-    assert action.tokens[:, 0].tolist() == [
-        int(fresh_next(acting.model, observation, row).argmax()) for row in range(2)
-    ]
+    best = [int(fresh_next(acting.model, observation, row).argmax()) for row in range(2)]
+    assert action.tokens[:, 0].tolist() == best
     assert np.isnan(action.logprobs).all()
 
 
@@ -247,38 +151,25 @@ def test_the_same_prompt_is_read_once_for_a_group(monkeypatch: pytest.MonkeyPatc
     assert rows_read[0] == (1, len(str(PROBLEMS[4].prompt)))
 
 
-def test_a_vocabulary_larger_than_the_model_and_negative_temperatures_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="the model has 20 tokens but the environment 257"):
-        CausalLMPolicy(tiny_model(20, **SMALL), PolicyConfig(vocab_size=257))
-    with pytest.raises(InvalidArgumentError, match=r"temperature must be 0, .* got -1"):
-        policy(temperature=-1)
-
-
 def test_tokens_beyond_the_environments_vocabulary_are_never_chosen() -> None:
-    acting = CausalLMPolicy(tiny_model(400, **SMALL), PolicyConfig(vocab_size=VOCAB))
+    with pytest.raises(InvalidArgumentError, match="the model has 20 tokens but the environment 257"):
+        CausalLMPolicy(model_of("qwen2", 20), PolicyConfig(vocab_size=257))
+    acting = CausalLMPolicy(model_of("qwen2", 400), PolicyConfig(vocab_size=VOCAB))
     trajectories = play(acting, 4, EPISODES, problems=[Problem(f"p{index}", "Q", "a") for index in range(5)])
     assert max(int(trajectory.tokens.max()) for trajectory in trajectories) < VOCAB
 
 
-def test_leaving_rows_out_only_saves_work() -> None:
-    acting = policy()
-    observation, _ = vector_env(2).reset(seed=0)
-    first = acting.act(observation)
-    acting.act(observation, rows=np.array([True, False]))
-    again = acting.act(observation)
-    assert again.tokens.tolist() == first.tokens.tolist()
-    assert again.logprobs.tolist() == first.logprobs.tolist()
-
-
 @FLOAT64
-def test_observations_of_fewer_rows_may_come_in_between() -> None:
+def test_rows_that_are_left_out_and_observations_of_fewer_change_nothing() -> None:
     acting = policy()
     many, few = vector_env(4).reset(seed=0)[0], vector_env(2).reset(seed=1)[0]
-    acting.act(many)
+    first = acting.act(many)
+    acting.act(many, rows=np.array([True, False, True, False]))
+    assert acting.act(many).tokens.tolist() == first.tokens.tolist()
     acting.act(few)
-    action = acting.act(many)
+    again = acting.act(many)
     for row in range(4):
-        assert_equal_stored(action.logprobs[row, 0], fresh_next(acting.model, many, row)[action.tokens[row, 0]])
+        assert_equal_stored(again.logprobs[row, 0], fresh_next(acting.model, many, row)[again.tokens[row, 0]])
 
 
 def test_an_announcement_holds_for_one_episode() -> None:
@@ -294,19 +185,15 @@ def test_an_announcement_holds_for_one_episode() -> None:
     assert len(texts) == 4
 
 
-def test_an_episode_longer_than_the_models_context_is_refused() -> None:
-    acting = CausalLMPolicy(tiny_model(VOCAB, max_tokens=12, **SMALL))
+def test_more_than_the_models_context_is_refused() -> None:
+    """GPT-2 has learned positions, of which there are no more."""
+    acting = CausalLMPolicy(model_of("gpt2", VOCAB, max_position_embeddings=12))
     observation, _ = vector_env(2).reset(seed=0)
     with pytest.raises(InvalidArgumentError, match="up to 14 tokens, including the prompt, but the model's context"):
         acting.act(observation)
-
-
-def test_reading_more_than_the_models_context_is_refused_too() -> None:
-    """GPT-2 has learned positions, of which there are no more."""
-    acting = CausalLMPolicy(gpt2())
-    tokens = torch.zeros(2, 65, dtype=torch.long)
+    tokens = torch.zeros(2, 13, dtype=torch.long)
     for read in (acting.forward, acting.states, acting.distributions):
-        with pytest.raises(InvalidArgumentError, match=r"up to 65 tokens, including the prompt.* context holds 64"):
+        with pytest.raises(InvalidArgumentError, match=r"up to 13 tokens, including the prompt.* context holds 12"):
             read(tokens, 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import threading
 from collections import Counter
@@ -13,36 +14,27 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from hypothesis import given, settings, strategies as st
 
 import rlvr_envs
 from agents import Agent, EvaluationRecord, Run, evaluate
 from agents.distributed.ranks import Ranks
-from agents.rollouts.problem_order import problems_of_step
+from agents.rollouts import problem_samplers
+from agents.rollouts.problem_order import episodes_of_step, problems_of_step
 from agents.rollouts.problem_parts import GroupOutcome, ProblemParts
-from agents.rollouts.problem_samplers import (
-    DISCOUNT,
-    UNSOLVED_GROUPS,
-    DifficultySampler,
-    LearnabilitySampler,
-    UniformSampler,
-    make_problem_sampler,
-)
+from agents.rollouts.problem_samplers import DifficultySampler, UniformSampler, make_problem_sampler
+from agents.seeding import episode_seeds
 from tests.agents.agent_cases import all_weights, digits, env_with, make_agent, playing_policy, timeless
 from tests.agents.test_lag import agent_for
+from tests.agents.test_sampling import WORD, splitmix
 from tests.commands import Command
 from tests.distributed.threads import on_ranks
+from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError, Problem
 
 PARTS = ProblemParts((range(7), range(7, 12), range(12, 42)), (0.5, 0.2, 0.3), names=("a", "b", "c"))
 _BUILDING = threading.Lock()
 """Weights are drawn with torch's global generator."""
-
-
-def test_one_part_is_drawn_in_passes_as_before_there_were_samplers() -> None:
-    sampler = UniformSampler(5)
-    for number in range(20):
-        assert sampler.choose(ProblemParts((range(9),)), number, 4) == problems_of_step(9, number, 4, 5)
-    assert sampler.choose(None, 3, 4) == [-1] * 4
 
 
 def test_parts_have_their_shares_and_each_has_passes_of_its_own() -> None:
@@ -52,6 +44,8 @@ def test_parts_have_their_shares_and_each_has_passes_of_its_own() -> None:
         for part, weight in enumerate(PARTS.weights):
             share = sum(PARTS.part_of(problem) == part for problem in drawn)
             assert abs(share - weight * len(drawn)) < 4  # at any time
+        assert sampler.choose(ProblemParts((range(9),)), number, 4) == problems_of_step(9, number, 4, 3)
+    assert sampler.choose(None, 3, 4) == [-1] * 4
     for problems in PARTS.ranges:
         mine = [problem for problem in drawn if problem in problems]
         for start in range(0, len(mine) - len(problems) + 1, len(problems)):
@@ -73,10 +67,11 @@ def test_weights_of_tokens_give_tokens_these_shares() -> None:
 
 
 def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() -> None:
-    sampler, groups = LearnabilitySampler(1, 0.25), [(0, (1, 1)), (1, (1, 0)), (1, (0, 0, 0)), (2, (0,) * 50), (3, ())]
+    sampler = problem_samplers.LearnabilitySampler(1, 0.25)
+    groups = [(0, (1, 1)), (1, (1, 0)), (1, (0, 0, 0)), (2, (0,) * 50), (3, ())]
     sampler.observe(ProblemParts((range(5),)), [GroupOutcome(problem, scores, 1) for problem, scores in groups])
-    counts = np.array([2, DISCOUNT * 2 + 3, 50, 0, 0])
-    rights = np.array([2, DISCOUNT * 1, 0, 0, 0])
+    counts = np.array([2, problem_samplers.DISCOUNT * 2 + 3, 50, 0, 0])
+    rights = np.array([2, problem_samplers.DISCOUNT * 1, 0, 0, 0])
     rates = (rights + 1) / (counts + 2)
     weights = rates * (1 - rates) * [1, 1, 1, 0.5, 1]  # the errored group of problem 3 halves its weight
     expected = 0.25 / 5 + 0.75 * weights / weights.sum()
@@ -90,7 +85,7 @@ def test_learnability_is_the_variance_of_the_discounted_share_above_the_floor() 
 
 
 def test_problems_whose_verifier_breaks_keep_no_more_than_the_floor_until_it_works_again() -> None:
-    sampler, parts = LearnabilitySampler(1, 0.1), ProblemParts((range(100),))
+    sampler, parts = problem_samplers.LearnabilitySampler(1, 0.1), ProblemParts((range(100),))
 
     def draws(rounds: range, broken: range) -> float:
         """The share of the draws that went to the first five problems."""
@@ -163,18 +158,13 @@ def test_choices_follow_from_seed_and_observations_alone_and_states_go_on(name: 
         ]
         one.observe(parts, seen)
         two.observe(parts, seen)
-        two = two.with_state(json.loads(json.dumps(two.state()), object_pairs_hook=numbered))
+        two = two.with_state(copy.deepcopy(two.state()))
     assert one.choose(parts, 30, 5) != make_problem_sampler(name, 5, 0.1).choose(parts, 30, 5)
-
-
-def numbered(pairs: Sequence[tuple[str, Any]]) -> dict[Any, Any]:
-    """JSON has no numbers as keys."""
-    return {int(key) if key.isdigit() else key: value for key, value in pairs}
 
 
 def test_problems_without_a_right_completion_in_their_last_groups_are_listed() -> None:
     sampler, parts = UniformSampler(0), ProblemParts((range(4),))
-    for number in range(UNSOLVED_GROUPS):
+    for number in range(problem_samplers.UNSOLVED_GROUPS):
         sampler.observe(parts, [GroupOutcome(0, (0.0, 0.5), 1), GroupOutcome(1, (0.0, float(number == 1)), 1)])
         sampler.observe(parts, [GroupOutcome(2, (), 1)])
     assert sampler.never_solved == [0]
@@ -217,8 +207,7 @@ def mixed_env(by: Any = "tokens") -> Any:
     """Two tasks of which a policy with random weights solves some, one with several turns."""
 
     def part(name: str, **settings: Any) -> Any:
-        made = gymnasium.make_vec(f"rlvr/{name}-v0", num_envs=6, tokenizer="byte", copy=False, **settings)
-        return made
+        return gymnasium.make_vec(f"rlvr/{name}-v0", num_envs=6, tokenizer="byte", copy=False, **settings)
 
     parts = {
         "Sort": part("Sort", max_new_tokens=4, verifier=varied),
@@ -252,16 +241,16 @@ def learn(run: Run | None = None, steps: int = 6, **settings: Any) -> tuple[Agen
 
 
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
-def test_an_interrupted_run_on_a_mixture_goes_on_with_the_problems_it_would_have_had(
-    settings: dict[str, Any], tmp_path: Path
-) -> None:
+def test_an_interrupted_run_on_a_mixture_goes_on_with_its_problems(settings: dict[str, Any], tmp_path: Path) -> None:
     whole, rows = learn(**settings)
     with Run(tmp_path / "run", {}, loggers=()) as run, pytest.raises(KeyboardInterrupt):
         learn(run, **settings)
     with Run(tmp_path / "run", {}, loggers=(), resume=True) as run:
         resumed, others = learn(run, **settings)
-    drawn = [{name: row[name] for name in row if name[:5] in ("parts", "probl", "rewar")} for row in rows]
-    again = [{name: row[name] for name in row if name[:5] in ("parts", "probl", "rewar")} for row in others]
+    drawn, again = (
+        [{name: row[name] for name in row if name[:5] in ("parts", "probl", "rewar")} for row in every]
+        for every in (rows, others)
+    )
     assert again == drawn[3:]
     assert torch.equal(all_weights(resumed), all_weights(whole))
     assert resumed.progress.problems.state() == whole.progress.problems.state()
@@ -340,7 +329,7 @@ class Echo(TaskEnv):
 """
 
 
-def test_the_commands_take_mixtures_and_list_what_was_not_solved(
+def test_commands_take_mixtures_and_list_what_was_not_solved(
     tmp_path: Path, rlvr: Command, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def run(*words: str) -> str:
@@ -356,13 +345,10 @@ def test_the_commands_take_mixtures_and_list_what_was_not_solved(
     assert parts["weights"] == [0.75, 0.25]
     assert [part["max_new_tokens"] for part in parts["parts"].values()] == [3, 2]
     assert "3 problems without a right completion in the last 3 groups" in said
-    assert json.loads(Path("run/problems.json").read_text())["never_solved"] == [
-        f"Echo/train-{one}" for one in range(3)
-    ]
+    never_solved = json.loads(Path("run/problems.json").read_text())["never_solved"]
+    assert never_solved == [f"Echo/train-{one}" for one in range(3)]
     assert "--env-args Addition.max_new_tokens=2" in said
-    said = run("eval", *mixture, "--model", "run", "--problems", "2", *arguments)
-    assert "own_envs:Echo" in said
-    assert "rlvr/Addition-v0" in said
+    assert "own_envs:Echo" in run("eval", *mixture, "--model", "run", "--problems", "2", *arguments)
     assert "train: 3 problems without a gold completion" in run("check-dataset", "own_envs:Echo,own_envs:Echo")
     assert "takes numbers separated by commas" in run("train", "grpo", *mixture, "--mix", "3,x")
     assert "there is one environment" in run("train", "grpo", "--env", "Addition", "--mix", "3")
@@ -374,3 +360,72 @@ def test_the_commands_take_mixtures_and_list_what_was_not_solved(
     assert (last["problems/level"], last["parts/digits-1/groups"], last["parts/digits-2/groups"]) == (0, 1, 0)
     assert "with two values or more" in run("train", "grpo", "--env", "Addition", "--adaptive", "digits=1")
     assert "needs difficulty" in run("train", "grpo", "--env", "Addition", "--problem-sampler", "difficulty")
+
+
+# The order of passes
+
+
+@settings(max_examples=60)
+@given(st.integers(1, 30), st.integers(1, 12), st.integers(-(2**63), 2**64))
+def test_every_problem_comes_once_in_each_epoch(size: int, per_step: int, seed: int) -> None:
+    steps = -(-3 * size // per_step)
+    drawn = [problem for step in range(steps) for problem in problems_of_step(size, step, per_step, seed)]
+    for epoch in range(3):
+        assert sorted(drawn[epoch * size : (epoch + 1) * size]) == list(range(size))
+
+
+def test_the_order_depends_on_seed_and_epoch_and_not_on_the_size_of_steps_or_what_was_asked_before() -> None:
+    def drawn(per_step: int, steps: Sequence[int]) -> list[int]:
+        chosen = {step: problems_of_step(10, step, per_step, 1) for step in steps}
+        return [problem for step in sorted(chosen) for problem in chosen[step]]
+
+    whole = drawn(1, range(24))
+    for per_step in (1, 3, 8, 24):
+        steps = range(24 // per_step)
+        assert drawn(per_step, steps) == drawn(per_step, steps[::-1]) == whole
+    epochs = [tuple(problems_of_step(20, step, 20, seed)) for seed in range(10) for step in range(10)]
+    # A seed of more than 32 bits is two words to NumPy, and the epoch is another.
+    epochs += [tuple(problems_of_step(20, 0, 20, seed)) for seed in (2**32, 7 + 3 * 2**32)]
+    assert len(set(epochs)) == 102
+
+
+# Seeds
+
+
+@settings(max_examples=50)
+@given(st.integers(-(2**63), 2**64), st.integers(0, 2**63 + 5))
+def test_episode_seeds_equal_integer_arithmetic(seed: int, stream: int) -> None:
+    base = splitmix(splitmix(seed % WORD) ^ (stream % WORD))
+    expected = [splitmix(base ^ splitmix(index)) for index in range(4)]
+    assert episode_seeds(seed, stream, 4).tolist() == expected
+
+
+# Episodes
+
+
+def test_episodes_of_a_step_are_whole_groups() -> None:
+    env = vector_env(2)
+    for step in range(4):
+        episodes = episodes_of_step(env, step, 3, 4, 9)
+        assert [episode.group for episode in episodes] == [0] * 4 + [1] * 4 + [2] * 4
+        problems = problems_of_step(len(PROBLEMS), step, 3, 9)
+        assert [episode.problem for episode in episodes] == [problem for problem in problems for _ in range(4)]
+        assert [episode.seed for episode in episodes] == episode_seeds(9, step, 12).tolist()
+
+
+class Endless(gymnasium.vector.VectorEnv[Any, Any, Any]):
+    """An environment that does not say how many problems it has."""
+
+
+def test_members_of_a_group_share_the_seed_of_an_environment_that_draws() -> None:
+    env = Endless()
+    assert {episode.problem for episode in episodes_of_step(env, 0, 6, 1, 0)} == {-1}
+    assert len({episode.seed for episode in episodes_of_step(env, 0, 6, 1, 0)}) == 6
+    seeds = [[episode.env_seed for episode in episodes_of_step(env, step, 2, 3, 0)] for step in range(50)]
+    for one in seeds:
+        assert one == [one[0]] * 3 + [one[3]] * 3
+    assert len({seed for one in seeds for seed in one}) == 100
+    assert seeds[7] == [episode.env_seed for episode in episodes_of_step(env, 7, 2, 3, 0)]
+    assert seeds[7] != [episode.env_seed for episode in episodes_of_step(env, 7, 2, 3, 1)]
+    wrapped = gymnasium.wrappers.vector.RecordEpisodeStatistics(vector_env(1))
+    assert {episode.env_seed for episode in episodes_of_step(wrapped, 0, 2, 3, 0)} == {None}

@@ -17,9 +17,8 @@ from verifiers.exact import ExactVerifier
 
 
 def rates(false_positives: int, false_negatives: int, cases: int = 100) -> RewardNoise:
-    return RewardNoise(
-        ReportRow("", Label.WRONG, cases, false_positives), ReportRow("", Label.CORRECT, cases, false_negatives)
-    )
+    pairs = ((Label.WRONG, false_positives), (Label.CORRECT, false_negatives))
+    return RewardNoise(*(ReportRow("", label, cases, count) for label, count in pairs))
 
 
 def judged(group: int, outcome: Outcome) -> Trajectory:

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from agents import RFTConfig, Trajectory, add_lora, make_batch
+from agents import Trajectory, add_lora, make_batch
 from tests.agents.agent_cases import all_weights, gradient, make_agent
 from tests.agents.rounding import FLOAT64, assert_equal
 from tests.agents.trajectories import VOCAB, scored, tiny_policy, trajectory
@@ -50,13 +50,11 @@ def test_a_mean_over_what_is_kept_is_longer_by_the_share_that_is() -> None:
 
 
 def rows_of(*groups: tuple[float, ...]) -> list[Trajectory]:
-    return [
-        scored(
-            score, length=4, tokens=[1, *([int(abs(score) * 4)] * 3)] if score == score else [1, 2, 3, 4], group=group
-        )
-        for group, scores in enumerate(groups)
-        for score in scores
-    ]
+    def row(score: float, group: int) -> Trajectory:
+        tokens = [1, 2, 3, 4] if math.isnan(score) else [1, *[int(abs(score) * 4)] * 3]
+        return scored(score, length=4, tokens=tokens, group=group)
+
+    return [row(score, group) for group, scores in enumerate(groups) for score in scores]
 
 
 @pytest.mark.parametrize(
@@ -111,16 +109,12 @@ def test_a_batch_without_a_right_completion_changes_nothing() -> None:
         ({"mean_over": "all"}, "unknown mean_over 'all'. Known: kept, sampled"),
         ({"selection": "best", "unique": True}, "unique=True would have no effect here"),
         ({"from_start": True, "reference_sync_every": 3}, "leave reference_sync_every out"),
+        ({"from_start": True}, "does not work with an adapter"),
     ],
     ids=str,
 )
 def test_settings_that_do_not_fit_are_named(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
-        RFTConfig(**settings)
-
-
-def test_an_adapter_has_no_copy_of_the_first_weights() -> None:
     policy = tiny_policy()
-    adapted = policy.with_model(add_lora(policy.model, rank=2, alpha=4))
-    with pytest.raises(InvalidArgumentError, match="does not work with an adapter"):
-        make_agent("rft", adapted, from_start=True)
+    adapted = policy.with_model(add_lora(policy.model, rank=2, alpha=4))  # has no copy of the first weights
+    with pytest.raises((InvalidArgumentError, UnknownNameError), match=message):
+        make_agent("rft", adapted, **settings)

@@ -13,7 +13,6 @@ import torch
 
 from agents import CausalLMPolicy, Episode, Reinforce, ReinforceConfig, Run, rollout, tiny_model
 from agents.runs.rollout_log import ROLLOUT_COLUMNS, ROLLOUTS, RolloutLog
-from rlvr_envs import ByteTokenizer
 from tests.envs.helpers import PROBLEMS, vector_env
 from verifiers import InvalidArgumentError
 
@@ -23,12 +22,10 @@ def rows_of(folder: Path) -> list[dict[str, Any]]:
 
 
 def small_model() -> Any:
-    return tiny_model(
-        ByteTokenizer().vocab_size, max_tokens=64, layers=1, hidden_size=16, heads=2, intermediate_size=32
-    )
+    return tiny_model(257, max_tokens=64, layers=1, hidden_size=16, heads=2, intermediate_size=32)
 
 
-def train(folder: Path, steps: int, per_step: int, group_size: int = 1, **run_settings: Any) -> list[list[Any]]:
+def train(folder: Path, steps: int, per_step: int, group_size: int = 1) -> list[list[Any]]:
     """Train by REINFORCE without a baseline, whose advantage is the score, and give the episodes of each step."""
     env = vector_env(4)
     config = ReinforceConfig(problems_per_step=6, group_size=group_size, baseline="none", gamma=1.0)
@@ -42,11 +39,8 @@ def train(folder: Path, steps: int, per_step: int, group_size: int = 1, **run_se
         return trajectories, rounds
 
     agent.sample_batch = sampled  # type: ignore[method-assign]
-    run = Run(folder, {}, loggers=(), log_rollouts=per_step, **run_settings)
-    try:
+    with Run(folder, {}, loggers=(), log_rollouts=per_step) as run:
         agent.learn(env, steps=steps, run=run)
-    finally:
-        run.close()
     return played
 
 
@@ -58,11 +52,8 @@ def test_a_line_holds_the_episode_with_its_advantages(tmp_path: Path) -> None:
         assert tuple(row) == ROLLOUT_COLUMNS
         trajectory = played[row["step"] - 1][row["episode"]]
         own = trajectory.policy_mask
-        assert (row["completion"], row["group"], row["tokens"]) == (
-            trajectory.completion,
-            trajectory.group,
-            int(own.sum()),
-        )
+        written = (row["completion"], row["group"], row["tokens"])
+        assert written == (trajectory.completion, trajectory.group, int(own.sum()))
         assert row["prompt"] == PROBLEMS[row["problem"]].prompt
         assert row["problem_id"] == PROBLEMS[row["problem"]].id
         assert row["log_probabilities"] == [float(value) for value in trajectory.logprobs[own]]
@@ -70,48 +61,36 @@ def test_a_line_holds_the_episode_with_its_advantages(tmp_path: Path) -> None:
         np.testing.assert_allclose(row["token_advantages"], trajectory.score, atol=1e-12)
         assert row["advantage"] == pytest.approx(trajectory.score)
         assert len(row["token_texts"]) == row["tokens"]
-
-
-def test_a_completion_of_the_first_step_is_sampled_again_from_its_seed(tmp_path: Path) -> None:
-    """As in an evaluation's record, the seed of a line is that of its sampling."""
-    (played,) = train(tmp_path, steps=1, per_step=6)
-    rows = rows_of(tmp_path)
-    assert len({row["seed"] for row in rows}) == 6
-    episodes = [Episode(row["problem"], 0, row["seed"]) for row in reversed(rows)]
+    first = rows[:6]  # is sampled again from its seeds
+    episodes = [Episode(row["problem"], 0, row["seed"]) for row in reversed(first)]
     again = rollout(vector_env(2), CausalLMPolicy(small_model()), episodes)
-    assert [one.completion for one in again] == [row["completion"] for row in reversed(rows)]
+    assert [one.completion for one in again] == [row["completion"] for row in reversed(first)]
     assert len({one.completion for one in again}) > 3
-    assert [row["seed"] for row in rows] == [trajectory.seed for trajectory in played]
-
-
-def test_the_table_holds_the_same(tmp_path: Path) -> None:
-    train(tmp_path, steps=1, per_step=2)
+    assert [row["seed"] for row in first] == [trajectory.seed for trajectory in played[0]]
     table = pyarrow.parquet.read_table(tmp_path / "rollouts.parquet").to_pylist()
-    rows = rows_of(tmp_path)
     for name in ("step", "episode", "completion", "advantage", "token_texts", "score", "seed", "token_advantages"):
         assert [row[name] for row in table] == [row[name] for row in rows], name
 
 
-def test_fewer_are_spread_over_the_step(tmp_path: Path) -> None:
-    train(tmp_path / "three", steps=1, per_step=3)
-    assert [row["episode"] for row in rows_of(tmp_path / "three")] == [0, 2, 5]
-    train(tmp_path / "one", steps=1, per_step=1)
-    assert [row["episode"] for row in rows_of(tmp_path / "one")] == [0]
-    train(tmp_path / "none", steps=1, per_step=0)
-    assert not (tmp_path / "none" / ROLLOUTS).exists()
-
-
-def test_groups_are_written_whole_as_far_as_the_number_goes(tmp_path: Path) -> None:
-    """Of six groups of three: so many as the number needs, evenly spaced, and what is left of the last one."""
-    for per_step, groups in {
-        2: [0, 0],
-        3: [0] * 3,
-        5: [0, 0, 0, 5, 5],
-        8: [0, 0, 0, 2, 2, 2, 5, 5],
-        40: sorted([*range(6)] * 3),
-    }.items():
-        train(tmp_path / str(per_step), steps=1, per_step=per_step, group_size=3)
-        assert [row["group"] for row in rows_of(tmp_path / str(per_step))] == groups, per_step
+@pytest.mark.parametrize(
+    ("per_step", "size", "groups"),
+    [
+        (0, 1, None),
+        (1, 1, [0]),
+        (3, 1, [0, 2, 5]),
+        (2, 3, [0, 0]),
+        (5, 3, [0, 0, 0, 5, 5]),
+        (8, 3, [0, 0, 0, 2, 2, 2, 5, 5]),
+        (40, 3, sorted([*range(6)] * 3)),
+    ],
+)
+def test_groups_are_written_whole_as_far_as_the_number_goes(
+    per_step: int, size: int, groups: list[int] | None, tmp_path: Path
+) -> None:
+    """Of six groups: so many as the number needs, evenly spaced, and what is left of the last one."""
+    train(tmp_path, steps=1, per_step=per_step, group_size=size)
+    assert (tmp_path / ROLLOUTS).exists() == (groups is not None)
+    assert groups is None or [row["group"] for row in rows_of(tmp_path)] == groups
 
 
 def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) -> None:
@@ -123,9 +102,6 @@ def test_later_steps_and_half_a_line_go_when_a_run_is_resumed(tmp_path: Path) ->
     log.keep_until(0)
     log.close()
     assert not path.exists()  # a log without a line leaves no file
-
-
-def test_a_log_of_nothing_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="per_step must be at least 1, got -1"):
         RolloutLog(tmp_path, -1)
 

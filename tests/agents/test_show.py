@@ -1,16 +1,22 @@
-"""One completion in the terminal: what is shown of a row, how its tokens are colored, and that nothing steers the terminal."""
+"""What the terminal shows of a recorded completion, and that no data steers it."""
 
 from __future__ import annotations
 
 import io
 import json
 import re
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agents.commands.main import main
 from agents.commands.show import Show
+from agents.console.counting import counted
+from agents.console.printable import printable
+from agents.console.progress import progress
+from agents.console.step_text import StepText
 from agents.console.terminal import TerminalConsole
 from tests.commands import Command
 from tests.recorded import ODD, row, run_of
@@ -50,10 +56,9 @@ def test_a_row_is_shown_with_its_verdict(tmp_path: Path) -> None:
 
 def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> None:
     prompt = [{"role": "system", "content": "Answer briefly."}, {"role": "user", "content": "2+2="}]
-    columns = {"step": 7, "advantage": -1.5, "reward": 0.0, "outcome": "verifier_error", "score": None, "answer": None}
-    said = shown(
-        folder_with(tmp_path, row(prompt=prompt, error="the pool died", tokens=0, detail=None, seed=0, **columns))
-    )
+    columns: dict[str, Any] = {"step": 7, "advantage": -1.5, "reward": 0.0, "error": "the pool died", "prompt": prompt}
+    columns |= {"outcome": "verifier_error", "score": None, "answer": None, "tokens": 0, "detail": None, "seed": 0}
+    said = shown(folder_with(tmp_path, row(**columns)))
     assert "system: Answer briefly.\nuser: 2+2=\n" in said
     assert "── p0, sample 0 of step 7 ──\nproblem 0, advantage -1.5, reward 0.0\n" in said
     assert "verifier_error, no score\nanswer:    none\nreference: 4\nerror:     the pool died\n" in said
@@ -61,23 +66,22 @@ def test_messages_columns_of_training_and_errors_are_shown(tmp_path: Path) -> No
 
 def test_a_row_without_prompt_reference_and_verdict_is_shown(tmp_path: Path) -> None:
     unjudged = row(prompt=None, reference=None, detail=None, outcome=None, answer=None)
-    assert "no verifier, score 0\nanswer:    none\n" in shown(folder_with(tmp_path, unjudged))
     failed = {**unjudged, "score": None, "error": "status 400"}
-    assert "the request failed, no score\nanswer:    none\n" in shown(folder_with(tmp_path / "failed", failed))
+    folder = folder_with(tmp_path, unjudged, {**failed, "problem": 1, "problem_id": "p1"})
+    assert "no verifier, score 0\nanswer:    none\n" in shown(folder)
+    assert "the request failed, no score\nanswer:    none\n" in shown(folder, "p1")
 
 
-def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path) -> None:
+def test_a_problem_is_named_by_id_or_index_and_a_sample_by_its_number(tmp_path: Path, rlvr: Command) -> None:
     rows = [row(problem, sample, completion=f"c{problem}{sample}") for problem in (0, 1) for sample in (1, 2)]
-    rows.append(row(2, problem_id="0", completion="the id comes first"))
-    folder = folder_with(tmp_path, *rows)
+    folder = folder_with(tmp_path, *rows, row(2, problem_id="0", completion="the id comes first"))
     assert "c01" in shown(folder)
-    assert "c12" in shown(folder, "1", sample=2)
+    code, output, _ = rlvr("show", folder, "1", "--sample", "2")
+    assert (code, "c12" in output) == (0, True)
     assert "the id comes first" in shown(folder, "0")
     with pytest.raises(InvalidArgumentError, match="--sample 0 is not recorded for 'p1', which has sample 1; sample 2"):
         shown(folder, "p1", sample=0)
-    with pytest.raises(
-        InvalidArgumentError, match=r"problem 99 is not recorded: .* 3 problems, with the indices 0, 1, 2"
-    ):
+    with pytest.raises(InvalidArgumentError, match=r"99 is not recorded: .* 3 problems, with the indices 0, 1, 2"):
         shown(folder, "99")
     with pytest.raises(UnknownNameError, match=r"unknown problem 'p11'.*'p1'"):
         shown(folder, "p11")
@@ -94,9 +98,8 @@ def test_nothing_in_a_row_steers_the_terminal(tmp_path: Path, text: str) -> None
 
 
 def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
-    folder = folder_with(
-        tmp_path, row(**TOKENS, token_advantages=[2.0, 0.0, -1.0], log_probabilities=[0.0, -0.01, "-Infinity"])
-    )
+    values = {"token_advantages": [2.0, 0.0, -1.0], "log_probabilities": [0.0, -0.01, "-Infinity"]}
+    folder = folder_with(tmp_path, row(**TOKENS, **values))
     by_advantage = shown(folder, terminal=True)
     assert "colored by advantage" in by_advantage
     green, faint_red = "\x1b[38;2;0;0;0;48;2;110;200;110m", "\x1b[38;2;0;0;0;48;2;248;182;182m"
@@ -108,8 +111,13 @@ def test_tokens_have_the_colors_of_their_values(tmp_path: Path) -> None:
 def test_advantages_that_are_all_equal_are_not_the_default(tmp_path: Path) -> None:
     values = {"token_advantages": [1.0, 1.0, 1.0], "log_probabilities": [-1.0, -2.0, -3.0]}
     folder = folder_with(tmp_path, row(**TOKENS, **values), row(1, **TOKENS, token_advantages=[1.0, 1.0, 1.0]))
-    assert "colored by log-probability" in shown(folder)
+    said = shown(folder)
+    assert "colored by log-probability" in said
+    assert "2 is 4\\x1b[2J\n" in said
+    assert "\x1b" not in said  # without a terminal there are no colors
     assert "colored by advantage" in shown(folder, "p1")
+    with pytest.raises(InvalidArgumentError, match=r"--color log-probability is not possible: .* log_probabilities"):
+        shown(folder, "p1", color="log-probability")
 
 
 def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
@@ -123,27 +131,12 @@ def test_completions_of_training_are_named_by_step(tmp_path: Path) -> None:
         shown(tmp_path, sample=1, step=2)
 
 
-def test_without_a_terminal_there_are_no_colors(tmp_path: Path) -> None:
-    said = shown(folder_with(tmp_path, row(**TOKENS, log_probabilities=[-1.0, -2.0, -3.0])))
-    assert "colored by log-probability" in said
-    assert "2 is 4\\x1b[2J\n" in said
-    assert "\x1b" not in said
-
-
-def test_colors_that_the_row_has_no_values_for_are_refused(tmp_path: Path) -> None:
-    folder = folder_with(tmp_path, row(**TOKENS), row(1, **TOKENS, log_probabilities=[-1.0]))
-    with pytest.raises(InvalidArgumentError, match=r"--color advantage is not possible: .* token_advantages"):
-        shown(folder, color="advantage")
-    assert "2 is 4" in shown(folder)
-
-
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"log_probabilities": [-1.0]}, "token_texts must be a text for each of 1 log_probabilities"),
         ({"log_probabilities": ["x"]}, "log_probabilities must be a list of numbers: could not convert"),
         ({"log_probabilities": 3}, "log_probabilities must be a list of numbers"),
-        ({"log_probabilities": [-1.0], "token_texts": [3]}, "token_texts must be a text for each of 1"),
         ({"log_probabilities": [-1.0], "token_texts": "2"}, "token_texts must be a text for each of 1"),
     ],
 )
@@ -152,7 +145,73 @@ def test_tokens_that_do_not_fit_their_values_are_damage(tmp_path: Path, columns:
         shown(folder_with(tmp_path, row(**TOKENS | columns)))
 
 
-def test_the_command_shows_a_completion(tmp_path: Path, rlvr: Command) -> None:
-    code, output, _ = rlvr("show", folder_with(tmp_path, row()), "p0", "--sample", "0")
-    assert code == 0
-    assert "incorrect, score 0" in output
+# Hostile data
+
+
+HOSTILE = "\x1b]0;owned\x07\x1b[2J\x9b31m\r\x08\x00\u202egnp.exe\u2066\ud800[link=file:///etc]x[/link]"
+"""A new title, a cleared screen, a colour by a C1 control, text that overwrites and text that runs backwards."""
+OBEYED = {*map(chr, range(0x20)), *map(chr, range(0x7F, 0xA0)), "\u202e", "\u2066", "\ud800"} - {"\n", "\t"}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    captured = capsys.readouterr()
+    output = captured.out + captured.err
+    assert not OBEYED & set(output), output
+    return output
+
+
+def test_no_character_that_is_obeyed_stays() -> None:
+    assert not OBEYED & {character for code in range(0x110000) for character in printable(chr(code))}
+
+
+def test_hostile_answers_and_names_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    answer = HOSTILE.replace("\ud800", "")  # no argument of a command line holds one
+    for words in (("verify", f"\\boxed{{{answer}}}", answer, "--verifier", "exact"), ("envs", HOSTILE), (HOSTILE,)):
+        assert "owned" in run(capsys, *words)
+    assert "mod:boom:" in run(capsys, "verify", "1", "1", "--verifier", "mod:boom:")  # no picture
+
+
+def test_the_line_of_a_step_keeps_the_last_evaluation() -> None:
+    text = StepText()
+    assert text.after({"reward": 0.25}) == "reward 0.250"
+    scores = {"eval/Sort": 0.5, "eval/Sort/low": 0.4, "eval/Sort/verifier_errors": 3.0}
+    known = {"reward": 0.5, "frac_reward_zero_std": 0.375, "tokens_per_s": 1203.4}
+    assert text.after(known | scores) == "reward 0.500, eval 0.500, signal 62%, 1203 tokens/s"
+    assert text.after({"reward": 1.0}) == "reward 1.000, eval 0.500"
+    several = {"eval/Sort": 0.5, "eval/Add": 0.0, "eval/Add/low": 0.0, "eval/mean": 0.25}
+    assert text.after({"reward": 1.0} | several) == "reward 1.000, eval 0.250"
+
+
+@pytest.mark.parametrize(
+    "command", [("check-dataset", "AMC23", "--args"), ("audit-verifier", "exact", "--dataset", "AMC23", "--data-args")]
+)
+def test_a_data_set_of_hostile_rows(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "amc23").mkdir()
+    rows = [{"id": HOSTILE, "problem": HOSTILE, "answer": f"{n}{HOSTILE}", "url": "u"} for n in range(2)]
+    (tmp_path / "amc23" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    run(capsys, *command, f"data_dir={tmp_path}")
+
+
+def test_progress_and_warnings(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress(HOSTILE, 1) as advance:
+        advance(1, HOSTILE)
+    run(capsys, "--help")  # from its first command on, warnings are printable
+    assert not OBEYED & set(warnings.formatwarning(HOSTILE, UserWarning, "file.py", 1))  # type: ignore[arg-type]  # text, as warn takes
+    captured = capsys.readouterr()
+    assert "owned" in captured.err or not captured.err
+
+
+def test_styles_and_widths_stay(capsys: pytest.CaptureFixture[str]) -> None:
+    console = TerminalConsole(force_terminal=True, color_system="standard", width=40)
+    console.print("plain", style="red", end="")
+    assert capsys.readouterr().out == "\x1b[31mplain\x1b[0m"
+    console.print("[red]not markup[/red]", end="", highlight=False)
+    assert capsys.readouterr().out == "[red]not markup[/red]"
+
+
+def test_one_of_a_kind_is_singular() -> None:
+    assert [counted(number, "problem") for number in (0, 1, 2)] == ["0 problems", "1 problem", "2 problems"]

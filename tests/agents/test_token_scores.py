@@ -1,7 +1,8 @@
-"""What a verdict pays before the end is learned at its tokens: `Verdict.token_scores`."""
+"""What a verdict or a process reward model pays before the end is learned at its tokens: `Verdict.token_scores`."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import gymnasium
@@ -10,7 +11,8 @@ import pytest
 
 import verifiers
 from agents import Action, Episode, Trajectory, rollout
-from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
+from rlvr_envs import ByteTokenizer, HuggingFaceTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
+from tests.tiny_models import SHAPE, byte_level_tokenizer, character_tokenizer, save, spread, transformers
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict, VerifierContractError
 
 EOS = ByteTokenizer.eos_token
@@ -35,13 +37,12 @@ def streams(num_streams: int, verifier: Any = steps, **rules: Any) -> TokenStrea
 
 
 class Script:
-    """Writes a text for each row, so many tokens at a time."""
+    """Writes a script in each row, so many tokens at a time, behind a prompt of two."""
 
     version = 0
 
-    def __init__(self, texts: list[bytes], width: int, end: bool = True) -> None:
-        self.tokens = [[*text, EOS] if end else [*text] for text in texts]
-        self.width = width
+    def __init__(self, scripts: list[list[int]], width: int) -> None:
+        self.scripts, self.width = scripts, width
 
     def begin(self, rows: Any, seeds: Any) -> None: ...
 
@@ -50,14 +51,13 @@ class Script:
         count = len(length)
         tokens, counts = np.zeros((count, self.width), dtype=np.int64), np.zeros(count, dtype=np.int64)
         for row in np.flatnonzero(rows):
-            script = self.tokens[row][length[row] : length[row] + self.width]
+            script = self.scripts[row][length[row] : length[row] + self.width]
             tokens[row, : len(script)], counts[row] = script, len(script)
         return Action(tokens, counts, np.full(tokens.shape, -1.0, dtype=np.float32))
 
 
 def play(text: bytes, width: int, end: bool = True, **rules: Any) -> Trajectory:
-    env = TokenVectorEnv(streams(1, **rules))
-    return rollout(env, Script([text], width, end), [Episode(0, 0, 0)])[0]
+    return rollout(TokenVectorEnv(streams(1, **rules)), Script([[*text, *[EOS] * end]], width), [Episode(0, 0, 0)])[0]
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 12])
@@ -69,10 +69,13 @@ def test_each_part_is_paid_at_its_token_however_the_tokens_come(width: int, veri
     assert result.score == result.verdict.score == 10.0
 
 
-def test_a_completion_that_the_budget_cuts_off_is_paid_the_same() -> None:
+def test_a_completion_that_the_budget_or_a_stop_string_cuts_off_is_paid_the_same() -> None:
     result = play(b"a+b-", 1, end=False, max_new_tokens=4)
     assert result.truncated
     assert result.rewards.tolist() == [0, 0, 0, 1, 0, 10 - 2]
+    result = play(b"+a-b##", 1, end=False, stop=["##"])
+    assert result.completion == "+a-b"
+    assert result.rewards.tolist() == [0, 0, 1, 0, -2, 0, 0, 10]
 
 
 def test_an_end_stands_in_the_token_that_completes_the_character() -> None:
@@ -87,12 +90,6 @@ def test_an_end_stands_in_the_token_that_completes_the_character() -> None:
     # The first character is complete with its second byte, and the last, which is cut short, only with the end.
     result = play("ü".encode() + b"\xe2\x82", 1, verifier=half)
     assert result.rewards.tolist() == [0, 0, 0, 0.25, 0, 0, 0.75]
-
-
-def test_text_behind_a_stop_string_is_not_counted() -> None:
-    result = play(b"+a-b##", 1, end=False, stop=["##"])
-    assert result.completion == "+a-b"
-    assert result.rewards.tolist() == [0, 0, 1, 0, -2, 0, 0, 10]
 
 
 def test_environments_pay_the_whole_score_at_the_end_and_say_what_belongs_where() -> None:
@@ -113,13 +110,13 @@ def test_environments_pay_the_whole_score_at_the_end_and_say_what_belongs_where(
 def test_environments_of_gymnasiums_own_vectorisation_pay_at_the_same_tokens() -> None:
     mode = gymnasium.vector.AutoresetMode.DISABLED
     env = gymnasium.vector.SyncVectorEnv([lambda: TokenEnv(streams(1))] * 2, autoreset_mode=mode)
-    results = rollout(env, Script([b"a+", b"ab"], 1), [Episode(-1, 0, 0, 0), Episode(-1, 1, 0, 0)])
+    results = rollout(env, Script([[*b"a+", EOS], [*b"ab", EOS]], 1), [Episode(-1, 0, 0, 0), Episode(-1, 1, 0, 0)])
     assert [episode.rewards.tolist() for episode in results] == [[0, 0, 0, 1, 10], [0, 0, 0, 0, 10]]
 
 
 def test_a_wrapper_that_scales_a_reward_scales_what_its_tokens_are_paid() -> None:
     env = gymnasium.wrappers.vector.TransformReward(TokenVectorEnv(streams(1)), lambda reward: reward / 2)
-    result = rollout(env, Script([b"a+"], 1), [Episode(0, 0, 0)])[0]
+    result = rollout(env, Script([[*b"a+", EOS]], 1), [Episode(0, 0, 0)])[0]
     assert result.score == 5.5
     assert result.rewards.tolist() == [0, 0, 0, 0.5, 5]
 
@@ -140,3 +137,47 @@ def test_ends_beyond_the_completion_are_refused() -> None:
         play(b"ab", 1, verifier=beyond)
     with pytest.raises(InvalidArgumentError, match="has no token scores"):
         Verdict(float("nan"), Outcome.VERIFIER_ERROR, token_scores=((1, 1.0),))
+
+
+# Steps scored by a process reward model
+
+
+MERGES = (("Ċ", "Ċ"), (".", "ĊĊ"), ("o", "k"), ("ĊĊ", "ok"))
+"""The policy's tokens join the end of a step with what separates it, and that with the next step's beginning."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    config = transformers.LlamaConfig(**SHAPE, num_labels=2)
+    model = spread(transformers.LlamaForTokenClassification(config))
+    return save(tmp_path_factory.mktemp("prm"), model, character_tokenizer())
+
+
+@pytest.mark.parametrize("width", [1, 4, 99])
+@pytest.mark.parametrize("reduction", ["min", "sum"])
+def test_an_episode_is_paid_at_the_tokens_that_end_its_steps(folder: Path, reduction: str, width: int) -> None:
+    prm = verifiers.make(
+        "process_reward_model", model=folder, preset="trl", split="\n\n", reduction=reduction, device="cpu"
+    )
+    tokenizer = HuggingFaceTokenizer(byte_level_tokenizer(merges=MERGES))
+    text = "go.\n\nü=2\n\nok\n\n\n\nso"
+    tokens = [*tokenizer.encode(text).tolist(), tokenizer.eos_token]
+    pieces = [tokenizer.token_bytes(token).decode(errors="replace") for token in tokens]
+    assert pieces == ["g", "o", ".\n\n", "\ufffd", "\ufffd", "=", "2", "\n\nok", "\n\n", "\n\n", "s", "o", ""]
+
+    env = TokenVectorEnv(streams(1, prm, tokenizer=tokenizer, max_new_tokens=32))
+    episode = rollout(env, Script([tokens], width), [Episode(0, 0, 0)])[0]
+
+    verdict = prm(text, Problem("p", "QQ", None))
+    assert verdict.outcome is Outcome.SCORED
+    ends, (a, b, c, d) = zip(*verdict.detail["steps"], strict=True)  # type: ignore[call-overload, misc]
+    assert ends == (5, 10, 14, 18)
+    if reduction == "sum":
+        first, second, third, last = a, b, c, d
+    else:
+        first, second, third, last = a, min(a, b) - a, min(a, b, c) - min(a, b), min(a, b, c, d) - min(a, b, c)
+    # The second step is over with the line breaks in "\n\nok"; the last one is over with the end token alone.
+    expected = [0, 0, 0, 0, first, 0, 0, 0, 0, second, third, 0, 0, 0, last]
+    assert episode.rewards.tolist() == pytest.approx(expected, abs=1e-6)
+    assert episode.rewards.sum() == pytest.approx(verdict.score)
+    assert episode.score == verdict.score

@@ -26,56 +26,35 @@ def batch() -> Batch:
     )
 
 
-def applied(rule: Truncation, **settings: Any) -> Batch:
-    return apply_truncation(batch(), rule, **{"reward": 0.0, "max_tokens": None, "margin": None, **settings})
+PAID = [[0, 1, 0, 2, 0], [0, 1, 0, 0, 4], [0, 0, 0, 0, 0]]
 
 
-@pytest.mark.parametrize("rule", [Truncation.SCORE, Truncation.BOOTSTRAP])
-def test_rules_that_leave_masks_and_rewards_alone(rule: Truncation) -> None:
-    before, after = batch(), applied(rule)
-    assert torch.equal(after.rewards, before.rewards)
-    assert torch.equal(after.loss_mask, before.loss_mask)
-    assert after.scores[:2].tolist() == [3, 5]
+def applied(rule: Truncation, reward: float = 0.0, max_tokens: int | None = None, margin: int | None = None) -> Batch:
+    return apply_truncation(batch(), rule, reward=reward, max_tokens=max_tokens, margin=margin)
 
 
-def test_a_masked_episode_is_compared_with_and_not_learned_from() -> None:
-    after = applied(Truncation.MASK)
-    assert after.loss_mask.sum(1).tolist() == [3, 0, 0]
+@pytest.mark.parametrize("rule", [Truncation.SCORE, Truncation.BOOTSTRAP, Truncation.MASK, Truncation.FIXED_REWARD])
+def test_what_each_rule_pays_and_learns_from(rule: Truncation) -> None:
+    """A masked episode is compared with; a fixed reward takes the place of all that was paid."""
+    before, after = batch(), applied(rule, reward=-1.5)
+    second = [0, 0, 0, 0, -1.5] if rule is Truncation.FIXED_REWARD else PAID[1]
+    assert after.rewards.tolist() == [PAID[0], second, PAID[2]]
+    assert after.scores[:2].tolist() == [3, sum(second)]
     assert after.valid.tolist() == [True, True, False]
-    assert after.scores[:2].tolist() == [3, 5]
-    assert after.rewards.tolist() == batch().rewards.tolist()
-
-
-def test_a_fixed_reward_takes_the_place_of_all_that_was_paid() -> None:
-    after = applied(Truncation.FIXED_REWARD, reward=-1.5)
-    assert after.rewards.tolist() == [[0, 1, 0, 2, 0], [0, 0, 0, 0, -1.5], [0, 0, 0, 0, 0]]
-    assert after.scores[:2].tolist() == [3, -1.5]
-    assert math.isnan(after.scores[2])
-    assert after.loss_mask.tolist() == batch().loss_mask.tolist()
+    learned = before.loss_mask & torch.tensor([[True], [rule is not Truncation.MASK], [rule is not Truncation.MASK]])
+    assert torch.equal(after.loss_mask, learned)
 
 
 @pytest.mark.parametrize(
-    ("max_tokens", "margin", "penalties"),
-    [
-        (3, 2, (-1, -1)),  # both have 3 tokens of their own; the environment's do not count
-        (4, 2, (-0.5, -0.5)),
-        (5, 4, (-0.5, -0.5)),
-        (5, 2, (0, 0)),
-        (2, 2, (-1, -1)),
-    ],
+    ("max_tokens", "margin", "penalty"), [(3, 2, -1), (4, 2, -0.5), (5, 4, -0.5), (5, 2, 0), (2, 2, -1)]
 )
-def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(
-    max_tokens: int, margin: int, penalties: tuple[float, float]
-) -> None:
+def test_the_soft_penalty_is_paid_with_the_last_token_and_by_all(max_tokens: int, margin: int, penalty: float) -> None:
+    """Both have 3 tokens of their own; the environment's do not count."""
     after = applied(Truncation.SOFT_OVERLONG, max_tokens=max_tokens, margin=margin)
-    first, second = penalties
-    assert after.rewards.tolist() == [[0, 1, 0, 2 + first, 0], [0, 1, 0, 0, 4 + second], [0, 0, 0, 0, 0]]
-    assert after.scores[:2].tolist() == [3 + first, 5 + second]
-
-
-def test_the_soft_penalty_needs_its_numbers() -> None:
+    assert after.rewards.tolist() == [[0, 1, 0, 2 + penalty, 0], [0, 1, 0, 0, 4 + penalty], [0, 0, 0, 0, 0]]
+    assert after.scores[:2].tolist() == [3 + penalty, 5 + penalty]
     with pytest.raises(InvalidArgumentError, match="needs max_tokens and overlong_margin"):
-        applied(Truncation.SOFT_OVERLONG, max_tokens=4)
+        applied(Truncation.SOFT_OVERLONG, max_tokens=max_tokens)
 
 
 def test_the_rule_reaches_advantages_and_denominators() -> None:

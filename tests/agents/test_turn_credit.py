@@ -24,14 +24,6 @@ def test_turns_are_runs_of_the_policys_tokens() -> None:
     assert turn_rewards(REWARDS, MASK).tolist() == [[7.0, 8.0, 48.0], [5.0, 0.0, 0.0]]
 
 
-def test_groups_are_compared_turn_by_turn_among_those_that_have_the_turn() -> None:
-    mask = torch.tensor([[1, 0, 1], [1, 0, 1], [1, 0, 0], [1, 0, 0]]).bool()
-    rewards = torch.tensor([[0.0, 0, 3], [0, 0, 1], [1, 0, 0], [float("nan"), 0, 0]]).nan_to_num()
-    groups, valid = torch.zeros(4, dtype=torch.long), torch.tensor([True, True, True, False])
-    got = turn_group_relative(rewards, mask, groups, valid, relative=leave_one_out)
-    assert got.tolist() == [[3 - 1.0, 0, 2.0], [1 - 2.0, 0, -2.0], [1 - 2.0, 0, 0], [0, 0, 0]]
-
-
 def test_a_turn_that_no_other_has_is_compared_with_the_last_turns_of_the_others() -> None:
     mask = torch.tensor([[1, 0, 1, 0, 1], [1, 0, 1, 0, 0], [1, 0, 0, 0, 0], [1, 0, 1, 0, 0], [0, 0, 0, 0, 0]]).bool()
     rewards = torch.tensor([[0.0, 1, 0, 2, 7], [1, 0, 3, 0, 0], [2, 0, 0, 0, 0], [9, 9, 9, 9, 9], [0, 0, 0, 0, 0]])
@@ -70,11 +62,7 @@ def test_it_is_a_setting_of_agents_that_compare_scores() -> None:
     """On episodes of different numbers of turns; by completions all tokens get the same."""
     rows = [
         trajectory([0, *own], rewards=[0.0, *paid])
-        for own, paid in (
-            ([True, False, True], [1.0, 0.0, 3.0]),
-            ([True], [2.0]),
-            ([True, False, True], [0.0, 0.0, 1.0]),
-        )
+        for own, paid in (([1, 0, 1], [1.0, 0.0, 3.0]), ([1], [2.0]), ([1, 0, 1], [0.0, 0.0, 1.0]))
     ]
     batch = make_batch([dataclasses.replace(row, group=0) for row in rows])
     for name, relative in (("rloo", leave_one_out), ("grpo", group_z_score), ("cispo", group_z_score)):

@@ -34,11 +34,8 @@ def test_an_interaction_sees_every_turn_pays_and_ends() -> None:
     env = single(interaction=count_and_echo, verifier=None)
     env.reset(options={"problem": 0})
     observation, reward, *_, info = env.step_many([A, EOS, B])
-    assert (visible(observation)[1:], reward, info["rewards"].tolist()) == (
-        [A, EOS, *text_tokens("1a")],
-        1.0,
-        [0.0, 1.0],
-    )
+    assert visible(observation)[1:] == [A, EOS, *text_tokens("1a")]
+    assert (reward, info["rewards"].tolist()) == (1.0, [0.0, 1.0])
     observation, reward, *_ = env.step_many([B, B, EOS])
     assert (visible(observation)[-4:], reward) == (text_tokens("2abb"), 3.0)
     observation, reward, terminated, truncated, info = env.step(EOS)
@@ -62,20 +59,14 @@ def test_a_turn_holds_its_tokens_its_text_and_what_it_was_answered() -> None:
     assert seen[0][0].reply == ()
 
 
-def test_the_last_turns_reward_is_paid_although_the_budget_is_spent() -> None:
-    env = single(interaction=count_and_echo, verifier=None, max_new_tokens=2)
+@pytest.mark.parametrize("rules", [{"max_turns": 1}, {"max_turns": 2}, {"max_new_tokens": 2}])
+def test_an_episode_that_would_go_on_is_truncated_after_its_last_turn_and_paid(rules: dict[str, int]) -> None:
+    env = single(interaction=count_and_echo, verifier=None, **rules)
     env.reset(options={"problem": 0})
-    _, reward, terminated, truncated, info = env.step_many([A, EOS])
-    assert (reward, terminated, truncated, "inserted" in info) == (1.0, False, True, False)
-
-
-@pytest.mark.parametrize("max_turns", [1, 2])
-def test_an_episode_that_would_go_on_is_truncated_after_its_last_turn(max_turns: int) -> None:
-    env = single(interaction=lambda turns, problem: Reply(), max_turns=max_turns)
-    env.reset(options={"problem": 0})
-    for turn in range(1, max_turns + 1):
-        _, _, terminated, truncated, _ = env.step_many([A, EOS])
-        assert (terminated, truncated) == (False, turn == max_turns)
+    for turn in range(1, rules.get("max_turns", 1) + 1):
+        _, reward, terminated, truncated, info = env.step_many([A, EOS])
+        last = turn == rules.get("max_turns", 1)
+        assert (reward, terminated, truncated, "inserted" in info) == (turn, False, last, not last)
 
 
 def test_the_verifier_may_ask_for_the_whole_dialogue() -> None:
@@ -172,9 +163,8 @@ def test_deferred_answers_let_other_rows_go_on() -> None:
 
 
 def test_a_wait_for_everything_goes_on_to_the_verdicts_of_what_ended() -> None:
-    env = TokenVectorEnv(
-        streams(2, interaction=lambda turns, problem: None, max_inserted_tokens=8, verification="deferred")
-    )
+    rules: dict[str, Any] = {"interaction": lambda turns, problem: None, "verification": "deferred"}
+    env = TokenVectorEnv(streams(2, max_inserted_tokens=8, **rules))
     env.reset(seed=0)
     env.step([EOS, A])
     _, _, terminated, _, info = env.wait()
@@ -190,12 +180,8 @@ def test_threads_chunks_and_batches_change_nothing(data: st.DataObject) -> None:
     width = data.draw(st.integers(1, 5))
     rows = data.draw(st.integers(1, 3))
     episodes = [Episode(index % len(PROBLEMS), index, index) for index in range(4)]
-    rules: dict[str, Any] = {
-        "interaction": count_and_echo,
-        "max_inserted_tokens": 12,
-        "max_new_tokens": 8,
-        "max_turns": 2,
-    }
+    rules: dict[str, Any] = {"interaction": count_and_echo, "max_new_tokens": 8, "max_turns": 2}
+    rules["max_inserted_tokens"] = 12
     plain = rollout(TokenVectorEnv(streams(1, **rules)), Scripted(script, 1), episodes)
     other = TokenVectorEnv(streams(rows, verification="deferred", **rules))
     for one, two in zip(plain, rollout(other, Scripted(script, width), episodes), strict=True):
@@ -207,9 +193,8 @@ def test_threads_chunks_and_batches_change_nothing(data: st.DataObject) -> None:
 
 
 def test_a_fork_and_a_restored_state_know_the_turns_before() -> None:
-    env = TokenVectorEnv(
-        streams(2, interaction=count_and_echo, max_inserted_tokens=20, max_new_tokens=12, verifier=None)
-    )
+    rules: dict[str, Any] = {"interaction": count_and_echo, "verifier": None}
+    env = TokenVectorEnv(streams(2, max_inserted_tokens=20, max_new_tokens=12, **rules))
     env.reset(seed=0, options={"problems": np.array([0, 1])})
     env.step_many([[A, EOS], [B, EOS]], [2, 2])
     state = pickle.loads(pickle.dumps(env.get_state(0)))

@@ -30,9 +30,8 @@ def test_which_verdicts_count() -> None:
 
 
 def test_training_and_evaluation_count_them() -> None:
-    episodes = [
-        trajectory([0, 1], rewards=[0.0, 0.0], verdict=verdict) for verdict in (UNSUPPORTED, WRONG, UNSUPPORTED)
-    ]
+    verdicts = (UNSUPPORTED, WRONG, UNSUPPORTED)
+    episodes = [trajectory([0, 1], rewards=[0.0, 0.0], verdict=verdict) for verdict in verdicts]
     assert summarize(episodes)["unsupported"] == 2
     rows = [Sample.of(episode, problem=0, sample=number) for number, episode in enumerate(episodes)]
     result = summarize_evaluation(rows, 1, 3, trajectories=episodes)
@@ -60,9 +59,7 @@ def test_check_dataset_lists_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         for number, solution in enumerate(("    return 2 * x\n", gold))
     ]
     (tmp_path / "humaneval").mkdir()
-    (tmp_path / "humaneval" / "test.jsonl").write_text(
-        "".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8"
-    )
+    (tmp_path / "humaneval" / "test.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
     code, output, _ = rlvr("check-dataset", "HumanEval")
     assert code == 1

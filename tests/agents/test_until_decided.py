@@ -109,6 +109,8 @@ def test_problems_are_drawn_until_each_pair_is_decided(server: Server, tmp_path:
     assert code == 0
     assert "twin and good are not decided after 20 problems" in output
     assert "the budget is spent" in output
+    server.script = lambda body, attempt: (400, b"no", {}) if body["model"] == "bad" else answers(body, attempt)
+    assert rlvr(*command, "--out", tmp_path / "c")[0] == 1
 
 
 def record_of(folder: Path, scores: Sequence[float | None]) -> RecordedRun:
@@ -130,14 +132,6 @@ def test_excluded_problems_are_counted_and_too_many_decide_nothing(tmp_path: Pat
     assert str(many).startswith("most and good are not compared: more than 10% of the problems are left out")
     assert between.excluded == 10
     assert decide_pairs([good, most], Rules(max_error_share=0.2))[0].decision == "worse"
-
-
-def test_an_endpoint_that_fails_ends_with_an_error(server: Server, tmp_path: Path, rlvr: Command) -> None:
-    server.script = lambda body, attempt: (400, b"no", {}) if body["model"] == "bad" else answers(body, attempt)
-    (tmp_path / "sums.toml").write_text(SUITE)
-    command = ["bench", "--suite", tmp_path / "sums.toml", "--model", "good", "bad", *ENGINE]
-    code, _, _ = rlvr(*command, "--base-url", server.url, "--num-envs", 20, "--until-decided", "--out", tmp_path / "a")
-    assert code == 1
 
 
 class Recorder:
@@ -196,9 +190,7 @@ def test_a_record_is_read_line_by_line_as_it_grows(tmp_path: Path, monkeypatch: 
     assert sorted(read) == sorted([*order] * 2)  # once each, at 67 looks
 
 
-def test_the_clusters_of_a_column_and_the_power_of_a_comparison(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command
-) -> None:
+def test_the_clusters_of_a_column_and_the_power(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rlvr: Command) -> None:
     monkeypatch.chdir(tmp_path)
     problems = Addition("test", digits=1)
     for name, every in (("a", 2), ("b", 3)):

@@ -50,30 +50,21 @@ def test_verify(folder: Path, rlvr: Command) -> None:
     code, output, _ = rlvr("verify", "x", "7", "--verifier", "mine.toml")
     assert (code, output.splitlines()[0]) == (0, "scored (score 1)")
     assert '"applied": "judge"' in output
+    assert rlvr("verify", "So?", "7", "--verifier", "own_judges:echo", "--prompt", "So?")[0] == 0
     code, _, error = rlvr("verify", "x", "7", "--verifier", "mine.toml", "--args", "weights=3")
     assert (code, error) == (2, "error: arguments ['weights'] were given for mine.toml: write them into the file")
 
 
-def test_verify_passes_the_prompt(folder: Path, rlvr: Command) -> None:
-    code, _, _ = rlvr("verify", "So?", "7", "--verifier", "own_judges:echo", "--prompt", "So?")
-    assert code == 0
-
-
 def test_train_and_eval_record_the_file_and_the_shares(folder: Path, rlvr: Command) -> None:
-    train = (
-        "train reinforce --env Addition --env-args max_new_tokens=4 --steps 1 --run-folder run --problems-per-step 8"
-    )
-    train += " --verifier mine.toml"
-    assert rlvr(*train.split())[0] == 0
+    own = ["--env", "Addition", "--env-args", "max_new_tokens=4", "--verifier", "mine.toml"]
+    train = ["train", "reinforce", *own, *["--steps", "1", "--run-folder", "run", "--problems-per-step", "8"]]
+    assert rlvr(*train)[0] == 0
     config = json.loads(Path("run/config.json").read_text())
     name, content = config["environment"]["verifier"]
     assert (name, content["parts"]["right"]["judge"]) == ("mine.toml", "own_judges:lenient")
     (metrics,) = [json.loads(line) for line in Path("run/metrics.jsonl").read_text().splitlines()]
     assert sum(share for name, share in metrics.items() if name.startswith("applied/")) == pytest.approx(1)
-    evaluated = (
-        "eval --env Addition --env-args max_new_tokens=4 --model run --problems 4 --out out --verifier mine.toml"
-    )
-    code, output, error = rlvr(*evaluated.split())
+    code, output, error = rlvr("eval", *own, *["--model", "run", "--problems", "4", "--out", "out"])
     assert code == 0, error
     manifest = json.loads(Path("out/manifest.json").read_text())
     assert manifest["settings"]["environment"]["verifier"] == ["mine.toml", content]
@@ -83,10 +74,8 @@ def test_train_and_eval_record_the_file_and_the_shares(folder: Path, rlvr: Comma
     rows = [json.loads(line) for line in Path("out/samples.jsonl").read_text().splitlines()]
     assert {row["applied"] for row in rows} == applied.keys()
     Path("mine.toml").write_text(HYBRID % "strict")
-    code, _, error = rlvr(*train.split(), "--resume")
-    assert code == 2
-    assert "own_judges:lenient" in error
-    assert "own_judges:strict" in error
+    code, _, error = rlvr(*train, "--resume")
+    assert (code, "own_judges:lenient" in error, "own_judges:strict" in error) == (2, True, True)
 
 
 def test_audit(folder: Path, rlvr: Command) -> None:

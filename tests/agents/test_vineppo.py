@@ -42,14 +42,11 @@ def test_a_step_ends_with_the_separator_or_after_some_tokens(
 ) -> None:
     one = trajectory([0] + [1] * len(text), tokens=[0, *text.encode()])
     assert step_starts(one, ByteTokenizer(), separator, most) == starts
+    turns = trajectory([0, 1, 1, 0, 1, 1, 1], tokens=[0, *b"ab", 0, *b"\ncd"])  # a separator does not span them
+    assert step_starts(turns, ByteTokenizer(), "b\n", None) == [1, 4]
     # What is written later moves no step.
     cut = trajectory([0] + [1] * (len(text) - 2), tokens=[0, *text.encode()[:-2]])
     assert step_starts(cut, ByteTokenizer(), separator, most) == [at for at in starts if at < len(text) - 1]
-
-
-def test_a_turn_begins_a_step_and_a_separator_does_not_span_turns() -> None:
-    one = trajectory([0, 1, 1, 0, 1, 1, 1], tokens=[0, *b"ab", 0, *b"\ncd"])
-    assert step_starts(one, ByteTokenizer(), "b\n", None) == [1, 4]
 
 
 def test_advantages_of_steps_by_hand() -> None:
@@ -109,13 +106,6 @@ def test_values_are_unbiased_in_every_state() -> None:
     assert abs(sum(scores.values())) / math.sqrt(len(scores)) < 5
 
 
-def test_one_step_is_the_score_minus_the_mean_of_further_completions() -> None:
-    agent = make_agent("vineppo", whiten=False, max_step_tokens=None)
-    values = np.array([NAN, 0.25, NAN])
-    _, advantages = agent.compute_advantages([scored(1.0, step_values=values), scored(0.0, step_values=values)])
-    assert advantages.tolist() == [[0, 0.75, 0.75], [0, -0.25, -0.25]]
-
-
 def test_states_that_completions_share_are_estimated_once_and_tokens_are_counted() -> None:
     env = sort_env("vineppo")
     agent = make_agent("vineppo", playing_policy(env), problems_per_step=2, max_step_tokens=1)
@@ -154,10 +144,9 @@ def test_completions_through_a_state_whose_verifier_always_breaks_are_left_out()
         return 1.0
 
     env = corridor.corridor(8, verifier=verdict)
-    agent = VinePPO(
-        corridor.tiny_policy(env),
-        VinePPOConfig(problems_per_step=8, group_size=2, episodes_per_state=2, max_step_tokens=1, max_error_share=1),
-    )
+    settings: dict[str, Any] = {"problems_per_step": 8, "group_size": 2, "episodes_per_state": 2}
+    config = VinePPOConfig(max_step_tokens=1, max_error_share=1, **settings)
+    agent = VinePPO(corridor.tiny_policy(env), config)
     with pytest.warns(UserWarning, match="the verifier broke"):
         trajectories, _ = agent.collect(env, 0)
     left = [decode(corridor.TOKENIZER, one.tokens[one.prompt_length :])[0] == "L" for one in trajectories]
@@ -169,11 +158,8 @@ def test_completions_through_a_state_whose_verifier_always_breaks_are_left_out()
     assert kept == [not math.isnan(one.baseline or 0.0) for one in trajectories]
 
 
-def test_trajectories_without_values_are_refused() -> None:
+def test_trajectories_without_values_and_a_penalty_in_the_reward_are_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"use VinePPO.collect or VinePPO.with_values"):
         make_agent("vineppo").update([scored(1.0, group=index) for index in range(4)])
-
-
-def test_a_penalty_in_the_reward_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match="set kl_placement='loss'"):
         VinePPOConfig(kl_coefficient=0.1, kl_placement="reward")
