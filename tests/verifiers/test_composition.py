@@ -53,43 +53,40 @@ def test_sum_weighs_the_parts_and_keeps_them():
     }
 
 
-def test_positional_parts_are_named_by_position_and_weigh_one_each():
-    verdict = verifiers.make("weighted_sum", parts=["exact", ("numeric", {"whole": True})])("95", PROBLEM)
-    assert verdict.score == 2.0
-    assert list(verdict.detail["parts"]) == ["0", "1"]
+@pytest.mark.parametrize(
+    ("parts", "weights", "completion", "score"),
+    [
+        (["exact", ("numeric", {"whole": True})], None, "95", 2.0),  # by default each weighs one
+        ([("numeric", {"whole": True}), "numeric"], [1, 10], "so 95", 10.0),
+        ({"a": "exact", "b": "numeric"}, [3, 4], "95.0", 4.0),
+    ],
+)
+def test_parts_have_arguments_names_and_weights(parts, weights, completion, score):
+    verdict = verifiers.make("weighted_sum", parts=parts, weights=weights)(completion, PROBLEM)
+    assert verdict.score == score
+    assert list(verdict.detail["parts"]) == (list(parts) if isinstance(parts, dict) else ["0", "1"])
 
 
-def test_part_arguments_reach_the_part():
-    compose = WeightedSum([("numeric", {"whole": True}), "numeric"], [1, 10])
-    assert compose("so 95", PROBLEM).score == 10.0
+ONE_EACH = r"one weight for each of the parts \['0', '1'\]"
 
 
-def test_weights_in_order_go_with_named_parts():
-    assert WeightedSum({"a": "exact", "b": "numeric"}, [3, 4])("95.0", PROBLEM).score == 4.0
-
-
-@pytest.mark.parametrize("weights", [[1.0], {"0": 1.0}, {"0": 1.0, "2": 1.0}, [1, 2, 3], {"0": 1, "1": 1, "2": 1}])
-def test_weights_must_fit_the_parts(weights):
-    with pytest.raises(InvalidArgumentError, match=r"one weight for each of the parts \['0', '1'\]"):
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], ONE_EACH),
+        ({"0": 1.0, "2": 1.0}, ONE_EACH),
+        ({"0": 1, "1": 1, "2": 1}, ONE_EACH),
+        ([math.nan, 1], "finite"),
+        ([math.inf, 1], "finite"),
+        ([1, -1], "must not sum to 0"),
+        ({"0": 0.1, "1": -0.1}, "must not sum to 0"),
+        (3, "weights must be a list or a mapping"),
+        ({"exact"}, "weights must be a list or a mapping"),
+    ],
+)
+def test_weights_fit_the_parts_and_are_finite_and_do_not_cancel_out(weights, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         WeightedSum(["exact", "numeric"], weights)
-
-
-@pytest.mark.parametrize("weight", [math.nan, math.inf])
-def test_weights_are_finite(weight):
-    with pytest.raises(InvalidArgumentError, match="finite"):
-        WeightedSum(["exact"], [weight])
-
-
-@pytest.mark.parametrize("weights", [[1, -1], [0, 0], {"0": 0.1, "1": -0.1}])
-def test_weights_that_cancel_out_are_refused(weights):
-    with pytest.raises(InvalidArgumentError, match="must not sum to 0"):
-        WeightedSum(["exact", "numeric"], weights)
-
-
-@pytest.mark.parametrize("weights", [3, {"exact"}])
-def test_weights_are_a_list_or_a_mapping(weights):
-    with pytest.raises(InvalidArgumentError, match="weights must be a list or a mapping"):
-        WeightedSum(["exact"], weights)
 
 
 @pytest.mark.parametrize("part", [("exact",), ("exact", {}, {}), ("exact", 3), {"strip": True}, None])
@@ -99,10 +96,10 @@ def test_a_part_that_is_no_verifier_is_named(part):
 
 
 @pytest.mark.parametrize("composition", [WeightedSum, Gate, FirstThatApplies])
-@pytest.mark.parametrize("parts", [[], {}, "exact", 3, None])
-def test_parts_are_needed(composition, parts):
-    with pytest.raises(InvalidArgumentError, match="parts must be a list of verifiers"):
-        composition(parts)
+def test_parts_are_needed(composition):
+    for parts in ([], {}, "exact", None):
+        with pytest.raises(InvalidArgumentError, match="parts must be a list of verifiers"):
+            composition(parts)
 
 
 @pytest.mark.parametrize("composition", [WeightedSum, Gate])
@@ -126,18 +123,14 @@ def test_a_broken_part_breaks_only_its_rows():
     assert [verdict.score for verdict in verdicts[::2]] == [1.5, 0.5]
 
 
-@pytest.mark.parametrize("composition", [WeightedSum, Gate])
-def test_every_part_sees_the_whole_batch_once(composition):
-    first, second = Counting(), Counting()
-    composition([first, second]).verify_batch(["95", "7", ""], [PROBLEM] * 3)
-    assert first.batches == second.batches == [["95", "7", ""]]
-
-
-def test_costs_add_up_and_equal_questions_have_equal_verdicts():
-    compose = WeightedSum([Counting(), Counting(), failing])
-    verdict = compose("95", PROBLEM)
-    assert verdict.cost == {"seconds": 1.0}
-    assert pickle.loads(pickle.dumps(verdict.detail)) == compose("95", PROBLEM).detail
+def test_every_part_sees_the_whole_batch_once_and_costs_add_up():
+    for composition in (WeightedSum, Gate):
+        first, second = Counting(), Counting()
+        verdicts = composition([first, second]).verify_batch(["95", "7", ""], [PROBLEM] * 3)
+        assert first.batches == second.batches == [["95", "7", ""]]
+        assert [verdict.cost for verdict in verdicts] == [{"seconds": 1.0}] * 3
+    judge = WeightedSum([Counting(), failing])
+    assert pickle.loads(pickle.dumps(judge("95", PROBLEM).detail)) == judge("95", PROBLEM).detail
 
 
 @pytest.mark.parametrize(
