@@ -11,8 +11,6 @@ import pytest
 import verifiers
 from tests.json_server import serving
 from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
-from verifiers.audit import ATTACKS, Check, audit_verifier
-from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.judge import PRESETS, JudgeVerifier
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import JudgeReply, ReplyReader
@@ -165,26 +163,16 @@ def test_an_answer_that_is_none(server, answer):
     assert len(server.bodies) == 2
 
 
-def test_prose_is_no_verdict(server):
+def test_prose_and_a_reply_that_was_cut_off_are_no_verdict(server):
     server.answer = lambda body: chat("I would say that the answer Yes is not correct, so No.")
-    verdict = judge(server)("95", PROBLEM)
-    assert errors(verdict) == "the judge's reply states none of ['Yes', 'No']"
-    assert verdict.detail["reply"].startswith("I would say")
+    assert errors(judge(server)("95", PROBLEM)) == "the judge's reply states none of ['Yes', 'No']"
     assert len(server.bodies) == 1
-
-
-def test_a_reply_that_was_cut_off_is_no_verdict(server):
     server.answer = lambda body: chat("Yes", finish="length")
     assert "cut off: raise max_tokens" in errors(judge(server)("95", PROBLEM))
 
 
 def test_a_deadline_ends_a_slow_answer_even_while_it_drips(server):
-    server.answer = lambda body: (
-        200,
-        {},
-        chat("Yes"),
-        1.0,
-    )  # 10 characters a second: no pause is as long as the deadline
+    server.answer = lambda body: (200, {}, chat("Yes"), 1.0)  # 10 characters a second: no pause is as long
     began = time.monotonic()
     error = errors(judge(server, deadline_s=2)("95", PROBLEM))
     assert error.startswith("the judge did not answer: no reply from http://127.0.0.1")
@@ -238,11 +226,7 @@ def test_log_probabilities_make_a_score(server):
     assert verdict.outcome is Outcome.SCORED
     assert verdict.score == pytest.approx(0.6 / 0.8)
     assert verdict.detail["probabilities"] == pytest.approx({"yes": 0.6, "no": 0.2})
-    assert (server.bodies[0]["logprobs"], server.bodies[0]["top_logprobs"], server.bodies[0]["max_tokens"]) == (
-        True,
-        20,
-        1,
-    )
+    assert server.bodies[0] | {"logprobs": True, "top_logprobs": 20, "max_tokens": 1} == server.bodies[0]
 
 
 def test_log_probabilities_of_completions(server):
@@ -349,17 +333,3 @@ def test_a_judge_works_within_an_event_loop_and_in_threads_and_as_a_copy(server)
         thread.join()
     assert results == [Outcome.CORRECT] * 4
     assert "sesame" not in repr(judge(server, api_key="sesame"))
-
-
-def test_an_audit_finds_what_a_judge_accepts(server):
-    def reply(body):
-        _, reference, completion = body["messages"][-1]["content"].split("|", 2)
-        return chat("Yes" if reference in completion else "No")
-
-    server.answer = reply
-    arguments = {"model": "m", "base_url": server.url, **PLAIN}
-    kept = ("itself", "named-value", "off-by-one", "other-magnitude", "hedge")
-    skip = [name for name in (*TRANSFORMATIONS, *ATTACKS) if name not in kept]
-    report = audit_verifier("judge", [PROBLEM], verifier_args=arguments, skip=skip)
-    assert {finding.family for finding in report.findings_of(Check.FALSE_POSITIVE)} == {"hedge", "other-magnitude"}
-    assert report.checks["processes"] > 5

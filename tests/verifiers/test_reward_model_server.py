@@ -94,11 +94,10 @@ def test_requests_are_no_more_at_a_time_than_the_batch_size(verifier: Any) -> No
     ("answer", "cause"),
     [
         ((500, b"out of memory"), "answered 500: out of memory (3 tries)"),
-        ((503, b""), "answered 503:  (3 tries)"),
         ((200, b'{"data": [{"da'), "expected JSON"),
         (None, "no reward model server answers"),
     ],
-    ids=["500", "503", "half JSON", "closed connection"],
+    ids=["500", "half JSON", "closed connection"],
 )
 def test_a_temporary_failure_is_asked_again_and_then_reported(answer: Answer, cause: str, verifier: Any) -> None:
     count = 0
@@ -126,9 +125,7 @@ def test_a_temporary_failure_is_asked_again_and_then_reported(answer: Answer, ca
     ("answer", "cause"),
     [
         ((404, b"no model my/model"), "answered 404: no model my/model"),
-        ((302, b""), "answered 302"),
         ((200, b"{}"), "does not answer like vLLM's /pooling"),
-        ((200, b'{"data": []}'), "does not answer like vLLM's /pooling"),
         ((200, b'{"data": [{"data": null}]}'), "expected one finite logit"),
         (pooled(0.1, 0.9), "expected one finite logit"),
         (pooled(True), "expected one finite logit"),
@@ -203,17 +200,9 @@ def test_the_key_is_read_from_a_variable_and_shown_nowhere(monkeypatch: pytest.M
         ({"device": "cpu"}, "leave device='cpu' out"),
         ({"server": None, "api_key": "k"}, "api_key and timeout_s go with a server"),
         ({"model": object()}, "must be the name that it serves"),
-        ({"model": "/no/such/folder", "tokenizer": None}, "could be loaded from '/no/such/folder'"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(options: dict[str, Any], message: str, folder: Path) -> None:
     settings = {"model": "my/model", "tokenizer": folder, "server": "http://localhost:1", "timeout_s": 1.0}
     with pytest.raises(InvalidArgumentError, match=message):
         make("reward_model", **settings | options)
-
-
-def test_a_head_with_two_logits_is_refused_before_the_server_is_asked(tmp_path: Path) -> None:
-    transformers.LlamaConfig(**SHAPE, num_labels=2).save_pretrained(tmp_path)
-    character_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(InvalidArgumentError, match="has 2 logits; expected a sequence classifier with one"):
-        make("reward_model", model=tmp_path, server="http://localhost:1")
