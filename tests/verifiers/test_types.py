@@ -1,10 +1,12 @@
+import copy
+import dataclasses
 import math
 import pickle
 
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, RLVRError, Verdict
+from verifiers import InvalidArgumentError, Message, Outcome, Problem, RLVRError, Verdict
 
 ERRORS = [
     (verifiers.UnknownNameError, LookupError),
@@ -83,3 +85,11 @@ def test_scored_verdict_needs_its_score():
 def test_only_a_broken_verifier_has_no_finite_score(score, outcome, message):
     with pytest.raises(InvalidArgumentError, match=message):
         Verdict(score, outcome)
+
+
+def test_types_pickle_and_are_frozen():
+    problem = Problem("p", (Message("user", "hi"),), "7", {"level": 1})
+    for value in (problem, Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, ((1, 0.1), (2, 0.4)), {"seconds": 0.1})):
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, dataclasses.fields(value)[0].name, None)
