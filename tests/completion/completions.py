@@ -14,7 +14,7 @@ from itertools import permutations
 from random import Random
 from typing import Literal
 
-from verifiers import Problem
+from verifiers import Problem, Verifier, make
 
 from .pieces import (
     AFTER,
@@ -130,11 +130,6 @@ class Case:
     plain: bool
     layers: Layers = ()
     rendered: Callable[[Layers], str] = field(default=str, repr=False, compare=False)
-
-    @property
-    def why(self) -> str:
-        """The pieces of which it is composed."""
-        return "; ".join(self.pieces)
 
 
 def rewrapped(case: Case) -> Iterator[Case]:
@@ -452,3 +447,14 @@ def cases(seed: int, count: int) -> Iterator[Case]:
         if case is not None and not _ambiguous(case):
             yield case
             made += 1
+
+
+JUDGES: dict[str, Verifier] = {name: make(name) for name in VERIFIERS}
+
+
+def judged(case: Case) -> str:
+    """The outcome of the verifier of a case, an exception included, which is an outcome of its own."""
+    try:
+        return JUDGES[case.verifier](case.completion, case.problem).outcome.value
+    except Exception as error:  # noqa: BLE001 - whatever it is, the test names it and goes on
+        return f"raised {error!r}"

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from tests.completion.completions import cases, rewrapped
-from tests.completion.report import judged
+from tests.completion.completions import cases, judged, rewrapped
 from verifiers import Problem, make, verify
 from verifiers.choice import ChoiceVerifier
 from verifiers.completion import words
@@ -453,15 +452,15 @@ def test_a_countdown_answer_stands_where_others_do() -> None:
 def test_made_completions(seed: int) -> None:
     """No wrong value is accepted, and at most one right one in 200 is refused."""
     made = list(cases(seed, 2_000))
-    wrong = [case for case in made if case.expected != "correct" and judged(case).outcome == "correct"]
-    refused = [case for case in made if case.expected == "correct" and judged(case).outcome != "correct"]
+    wrong = [case for case in made if case.expected != "correct" and judged(case) == "correct"]
+    refused = [case for case in made if case.expected == "correct" and judged(case) != "correct"]
     assert wrong == []
     assert len(refused) <= len(made) / 400, refused
 
 
 def test_the_order_and_number_of_markings_change_nothing() -> None:
-    made = [case for case in cases(3, 1_500) if case.expected == "correct" and judged(case).outcome == "correct"]
-    changed = [variant for case in made for variant in rewrapped(case) if judged(variant).outcome != "correct"]
+    made = [case for case in cases(3, 1_500) if case.expected == "correct" and judged(case) == "correct"]
+    changed = [variant for case in made for variant in rewrapped(case) if judged(variant) != "correct"]
     assert len(changed) <= len(made) / 200, changed
 
 
