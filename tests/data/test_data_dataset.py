@@ -42,7 +42,6 @@ def test_two_problems_with_one_id() -> None:
 @pytest.mark.parametrize(
     "changed",
     [
-        Problem("a", "B", "c", {"d": 1}),
         Problem("a", (Message("user", "b"),), "c", {"d": 1}),
         Problem("a", "b", ["c"], {"d": 1}),
         Problem("a", "b", "c", {"d": 2}),

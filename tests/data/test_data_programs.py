@@ -263,7 +263,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
         ("2.0 seconds", 2.0),
         ("0.5 - 2 seconds", 2.0),
         ("", None),
-        ("None", None),
         (None, None),
         (0, None),
         (0.25, 0.25),
