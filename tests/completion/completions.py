@@ -1,7 +1,7 @@
 """Completions composed from the pieces that the page "Where the answer stands" names, each with the outcome it demands.
 
 A case is drawn in layers: a question, one spelling of its right or of a wrong value, markings around the value, a form that
-states it, what stands before and behind that, a thought, an end. A failure is named by these pieces.
+states it, what stands before and behind that, a thought, an end.
 """
 
 from __future__ import annotations
@@ -92,13 +92,6 @@ class Mark:
             stated = stated.removesuffix(".") + self.tail
         return self.line + wrapped(stated, self.outer)
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """What it is composed of."""
-        around = [f"outer {layer.name}" for layer in self.outer] + ([f"line {self.line!r}"] if self.line else [])
-        inside = [f"wrapper {layer.name}" for layer in self.layers] + ([f"tail {self.tail!r}"] if self.tail else [])
-        return (f"value {self.value}", *inside, f"form {self.form.name}", *around)
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -109,7 +102,6 @@ class Draft:
     before: str = ""
     after: str = ""
     expected: Expected = "wrong"
-    pieces: tuple[str, ...] = ()
     open: bool = False
     """Whether it breaks off, so that neither a fence nor an end token can be put behind it."""
 
@@ -126,8 +118,6 @@ class Case:
     completion: str
     problem: Problem
     expected: Expected
-    pieces: tuple[str, ...]
-    plain: bool
     layers: Layers = ()
     rendered: Callable[[Layers], str] = field(default=str, repr=False, compare=False)
 
@@ -136,11 +126,9 @@ def rewrapped(case: Case) -> Iterator[Case]:
     """The case with its wrappers in every other order, and with each of them put on twice: its outcome is the same."""
     for layers in permutations(case.layers):
         if layers != case.layers:
-            order = " < ".join(layer.name for layer in layers)
-            yield replace(case, completion=case.rendered(layers), pieces=(*case.pieces, f"order {order}"))
-    for i, layer in enumerate(case.layers):
-        layers = (*case.layers[: i + 1], *case.layers[i:])
-        yield replace(case, completion=case.rendered(layers), pieces=(*case.pieces, f"twice {layer.name}"))
+            yield replace(case, completion=case.rendered(layers))
+    for i in range(len(case.layers)):
+        yield replace(case, completion=case.rendered((*case.layers[: i + 1], *case.layers[i:])))
 
 
 @cache
@@ -226,28 +214,21 @@ class _Composer:
         """One mark, with or without text around it."""
         mark = self.mark(self.value, any_form, self.other)
         before = "" if mark.form.rank == 4 else self.neutral(BEFORE)
-        after = self.after(mark)
-        return Draft(
-            "stated", mark, before and f"{before}\n\n", after, pieces=(f"before {before!r}", f"after {after!r}")
-        )
+        return Draft("stated", mark, before and f"{before}\n\n", self.after(mark))
 
     def superseded(self) -> Draft:
         """Another mark before, of the same rank or a worse one."""
         first, mark = self.marks(self.other, self.value, lambda a, b: a.rank >= b.rank and not b.weak)
-        return Draft(
-            "superseded", mark, first.text() + self.bridge(), self.after(mark), pieces=(f"before {first.form.name}",)
-        )
+        return Draft("superseded", mark, first.text() + self.bridge(), self.after(mark))
 
     def corrected(self) -> Draft:
         """Another mark, a correction, and the answer."""
         first, mark = self.marks(self.other, self.value, lambda a, b: not b.weak)
-        correction = self.rng.choice(CORRECTED)
-        joint = f"\n\n{correction}\n\n"
+        joint = f"\n\n{self.rng.choice(CORRECTED)}\n\n"
         if self.rng.random() < 0.3:
             form = self.rng.choice(CORRECTIONS_IN_LINE)
-            mark, joint, correction = Mark(self.value, form, self._layers(self.value, form)), "\n\n", form.template
-        pieces = (f"before {first.form.name}", f"correction {correction!r}")
-        return Draft("corrected", mark, first.text() + joint, self.after(mark), pieces=pieces)
+            mark, joint = Mark(self.value, form, self._layers(self.value, form)), "\n\n"
+        return Draft("corrected", mark, first.text() + joint, self.after(mark))
 
     def repeated(self) -> Draft:
         """The same answer twice."""
@@ -257,12 +238,12 @@ class _Composer:
         mark, second = self.marks(
             self.value, value, lambda a, b: a.template != b.template and not a.weak and not b.weak
         )
-        return Draft("repeated", mark, "", self.bridge() + second.text(), pieces=(f"again {second.form.name}",))
+        return Draft("repeated", mark, "", self.bridge() + second.text())
 
     def confirmed(self) -> Draft:
         """A correction that takes nothing back."""
         mark, text = self.mark(self.value, closed), self.rng.choice(CONFIRMED)
-        return Draft("confirmed", mark, "", f"\n\n{text}", pieces=(f"confirmation {text!r}",))
+        return Draft("confirmed", mark, "", f"\n\n{text}")
 
     def beside_none(self) -> Draft:
         """Beside a mark that is denied, asked, supposed or, for a choice, no answer."""
@@ -271,21 +252,16 @@ class _Composer:
         if self.question.verifier == "choice":
             letter = bool(re.fullmatch(r"\(?[A-E]\)?", self.other))
             pool += ["The sum is $\\boxed{391}$.", *(["@ is not correct."] if letter else [])]
-        none = self.rng.choice(pool)
-        text, pieces = none.replace("@", self.other), (f"none {none!r}", "behind" if behind else "before")
+        text = self.rng.choice(pool).replace("@", self.other)
         if behind and not mark.form.last:
-            return Draft("beside none", mark, "", self.bridge() + text, pieces=pieces)
-        return Draft("beside none", mark, text + self.bridge(), self.after(mark), pieces=(pieces[0], "before"))
+            return Draft("beside none", mark, "", self.bridge() + text)
+        return Draft("beside none", mark, text + self.bridge(), self.after(mark))
 
     def listed(self) -> Draft | None:
         """Marks that are one list, where the answer is a list, or else a wrong one."""
         template = self.rng.choice(LISTS)
         pair = self.question.parts if self.value == self.right else self.rng.sample([self.right, self.wrong], 2)
-        if not pair:
-            return None
-        return Draft(
-            "listed", None, template.replace("@", pair[0]).replace("¤", pair[1]), pieces=(f"list {template!r}",)
-        )
+        return Draft("listed", None, template.replace("@", pair[0]).replace("¤", pair[1])) if pair else None
 
     # What is not settled, or settled otherwise.
 
@@ -293,7 +269,7 @@ class _Composer:
         """Behind the mark, another one of a worse rank without a correction."""
         pair = self.rng.sample([self.right, self.wrong], 2)
         mark, second = self.marks(pair[0], pair[1], lambda a, b: a.rank < b.rank and not b.weak)
-        return Draft("contradicted", mark, "", self.bridge() + second.text(), pieces=(f"then {second.form.name}",))
+        return Draft("contradicted", mark, "", self.bridge() + second.text())
 
     def offered(self) -> Draft:
         """A second value behind the answer."""
@@ -302,37 +278,34 @@ class _Composer:
         text, stated = self.rng.choice(ALTERNATIVES), mark.text()
         paragraph = mark.form.family in ("json", "tag") or "\n" in stated
         joint = "\n\n" if paragraph else " " if re.search(r"\.\W*(?:</\w+>\W*)*\Z", stated) else ". "
-        return Draft("offered", mark, "", joint + text.replace("@", pair[1]), pieces=(f"alternative {text!r}",))
+        return Draft("offered", mark, "", joint + text.replace("@", pair[1]))
 
     def several(self) -> Draft | None:
         """One mark with more than one value, or with a part of an expression."""
-        if not self.question.several:
-            return None
-        value = self.rng.choice(self.question.several)
-        return Draft("several", self.mark(value))
+        values = self.question.several
+        return Draft("several", self.mark(self.rng.choice(values))) if values else None
 
     def taken_back(self) -> Draft:
         """A correction with nothing behind it."""
         mark, text = self.mark(self.right, closed), self.rng.choice(TAKEN_BACK)
-        return Draft("taken back", mark, "", f"\n\n{text}", "no_answer", (f"correction {text!r}",))
+        return Draft("taken back", mark, "", f"\n\n{text}", "no_answer")
 
     def cut_off(self) -> Draft:
         """The last mark of the best rank is empty or breaks off."""
         mark, text = self.mark(self.right, closed), self.rng.choice(CUT_OFF)
-        after = self.bridge() + text.replace("@", self.right)
         ends = text in (r"$\boxed{}$", "<answer></answer>")
-        return Draft("cut off", mark, "", after, "no_answer", (f"cut off {text!r}",), open=not ends)
+        return Draft("cut off", mark, "", self.bridge() + text.replace("@", self.right), "no_answer", open=not ends)
 
     def denied(self) -> Draft:
         """The right value in nothing but a mark that is none."""
         numeric = self.question.verifier == "numeric"
         text = self.rng.choice(NEGATED[:1] if numeric else (*NONES, *NONES_BEFORE))
-        return Draft("denied", None, text.replace("@", self.right), pieces=(f"none {text!r}",))
+        return Draft("denied", None, text.replace("@", self.right))
 
     def items(self) -> Draft:
         """Items of a list that begin with phrases whose answers differ."""
         pair, text = self.rng.sample([self.right, self.wrong], 2), self.rng.choice(ITEMS)
-        return Draft("items", None, text.replace("@", pair[0]).replace("¤", pair[1]), pieces=(f"items {text!r}",))
+        return Draft("items", None, text.replace("@", pair[0]).replace("¤", pair[1]))
 
     def fenced(self) -> Draft | None:
         """The right value in nothing but fenced code, with text around it."""
@@ -348,19 +321,15 @@ class _Composer:
         """The right value in a thought that is not closed, or has nothing behind it."""
         (opening, closing), mark = self.rng.choice(THOUGHTS), self.mark(self.right)
         ends = self.rng.random() < 0.5 and not mark.form.last
-        pieces = (f"thought {opening}", "closed" if ends else "not closed")
-        after = f"\n{closing}" if ends else ""
-        return Draft("only thought", mark, f"{opening}\n", after, "no_answer", pieces, open=not ends)
+        return Draft("only thought", mark, f"{opening}\n", f"\n{closing}" if ends else "", "no_answer", open=not ends)
 
     def declined(self) -> Draft:
         """A refusal."""
-        text = self.rng.choice(REFUSALS)
-        return Draft("declined", None, text, "", "no_answer", (f"refusal {text!r}",))
+        return Draft("declined", None, self.rng.choice(REFUSALS), "", "no_answer")
 
     def broken_off(self) -> Draft:
         """A completion that ends before it says anything."""
-        text = self.rng.choice(FRAGMENTS)
-        return Draft("broken off", None, text, "", "no_answer", (f"fragment {text!r}",), open=True)
+        return Draft("broken off", None, self.rng.choice(FRAGMENTS), "", "no_answer", open=True)
 
 
 SETTLED: tuple[tuple[int, Callable[[_Composer], Draft | None]], ...] = (
@@ -387,48 +356,37 @@ UNSETTLED: tuple[tuple[int, Callable[[_Composer], Draft | None]], ...] = (
 )
 
 
-def _surroundings(rng: Random, draft: Draft, decoy: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
+def _surroundings(rng: Random, draft: Draft, decoy: str) -> Callable[[str], str]:
     """What puts a thought, a fence and an end token around a response, each of them or not."""
-    before, after, pieces = "", "", []
+    before, after = "", ""
     response = draft.text(draft.mark.layers if draft.mark else ())
     is_open = draft.open or response.rfind("<answer>") > response.rfind("</answer>")
     if "```" not in response and not is_open and draft.scenario != "only thought" and rng.random() < 0.08:
         before, after = ("```json\n", "\n```") if response.startswith("{") else rng.choice(FENCES)
-        pieces.append(f"fence {before.strip()}")
     if draft.scenario != "only thought" and rng.random() < 0.4:
         (opening, closing), text = rng.choice(THOUGHTS), rng.choice(THOUGHT_TEXTS)
         opened = f"{opening}\n" if closing == FINAL or rng.random() < 0.8 or "`" in text else ""
         before = f"{opened}{text.replace('¤', decoy)}\n{closing}{rng.choice(['', chr(10), chr(10) * 2])}{before}"
-        pieces.append(f"thought {opening}{'' if opened else ' not opened'} {text!r}")
     if not is_open and rng.random() < 0.3:
-        end = rng.choice(ENDS)
-        after += end
-        pieces.append(f"end {end!r}")
-    return lambda text: f"{before}{text}{after}", tuple(pieces)
+        after += rng.choice(ENDS)
+    return lambda text: f"{before}{text}{after}"
 
 
 def _case(rng: Random, question: Question, right: bool, plain: bool) -> Case | None:
     composer = _Composer(rng, question, right)
     settled = right or plain or rng.random() < 0.45
-    if plain:
-        draft: Draft | None = composer.plain()
-    else:
-        scenarios = SETTLED if settled else UNSETTLED
-        draft = rng.choices([scenario for _, scenario in scenarios], [weight for weight, _ in scenarios])[0](composer)
+    weights, scenarios = zip(*(SETTLED if settled else UNSETTLED), strict=True)
+    draft = composer.plain() if plain else rng.choices(scenarios, weights)[0](composer)
     if draft is None:
         return None
-    around: Callable[[str], str] = str
-    pieces: tuple[str, ...] = ()
-    if not plain:
-        around, pieces = _surroundings(rng, draft, composer.other if settled else composer.right)
-    layers, stated = (draft.mark.layers, draft.mark.pieces) if draft.mark else ((), ())
-    why = (f"scenario {draft.scenario}", f"question {question.kind}", *stated, *draft.pieces, *pieces)
-    expected: Expected = "correct" if right else draft.expected
+    around = str if plain else _surroundings(rng, draft, composer.other if settled else composer.right)
 
     def rendered(layers: Layers) -> str:
         return around(draft.text(layers))
 
-    return Case(question.verifier, rendered(layers), question.problem, expected, why, plain, layers, rendered)
+    layers = draft.mark.layers if draft.mark else ()
+    expected: Expected = "correct" if right else draft.expected
+    return Case(question.verifier, rendered(layers), question.problem, expected, layers, rendered)
 
 
 def _ambiguous(case: Case) -> bool:
