@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -83,26 +81,6 @@ def test_a_stop_string_ends_the_completion() -> None:
 @given(st.text(st.sampled_from("ab <>/|[]`\n"), max_size=40))
 def test_a_text_without_thoughts_is_its_own_response(text: str) -> None:
     assert without_end_tokens(text).startswith(cut(text).text)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "<think>",
-        "</think>",
-        "\n<think>",
-        "[analysis]\n",
-        "<|channel|>analysis",
-        "\n```\n",
-        "<|im_end|>",
-        "<",
-        "analysis ",
-    ],
-)
-def test_the_cut_takes_linear_time(piece: str) -> None:
-    start = time.process_time()
-    cut(piece * (400_000 // len(piece)))
-    assert time.process_time() - start < 15, "linear: a fraction of a second; what is quadratic takes minutes"
 
 
 @pytest.mark.parametrize("text", ["```python\nprint('a<|im_end|>b')\n```", 'split("<|endoftext|>")', "a <eos> b"])

@@ -445,7 +445,8 @@ def test_a_view_has_no_marking() -> None:
 PIECES = (
     "\\boxed{", "#### ", "####\n", "<answer>", '{"answer": "', "The answer is not 4. ", "**Answer:** ", "Answer\n", "$", "\\(",
     "**", "`", "```\n", "<b>", "(A) ", "A. ", "1 ", "4 or ", "\\mathbf{4", "'\"", "> ", "\n", " ", "! ", "wait, ",
-    "Hmm. ", "Wait.\n\n", "If ", "is ",
+    "Hmm. ", "Wait.\n\n", "If ", "is ", "<think>", "</think>", "\n<think>", "[analysis]\n", "<|channel|>analysis", "\n```\n",
+    "<|im_end|>", "<", "analysis ",
 )  # fmt: skip
 
 

@@ -16,7 +16,6 @@ from verifiers import (
     HTTPAddress,
     InvalidArgumentError,
     MissingDependencyError,
-    UnknownArgumentError,
     bounds,
 )
 from verifiers._settings import check_arguments, is_number
@@ -116,13 +115,6 @@ def test_what_an_argument_must_be_is_said(name: str, arguments: dict[str, Any], 
     with pytest.raises(InvalidArgumentError) as raised:
         verifiers.make(name, **{**REQUIRED.get(name, {}), **arguments})
     assert str(raised.value) == message
-
-
-def test_an_unknown_argument_is_named_with_those_that_are_known() -> None:
-    with pytest.raises(UnknownArgumentError) as raised:
-        verifiers.make("exact", stripp=1)
-    hint = "Did you mean 'strip'? Known: asked, casefold, collapse_spaces, marked, separators, strip,"
-    assert f"got an unexpected keyword argument 'stripp'. {hint}" in str(raised.value)
 
 
 def test_a_function_is_checked_by_what_it_is_called_with() -> None:

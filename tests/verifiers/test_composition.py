@@ -162,6 +162,8 @@ def test_first_that_applies_returns_that_parts_verdict_and_asks_no_further():
     assert (verdict.score, verdict.outcome) == (pytest.approx(1 / 6), Outcome.SCORED)
     assert verdict.detail["applied"] == "1"
     assert after.batches == [[]]
+    verdict = FirstThatApplies([failing, "numeric"])("95", PROBLEM)  # a part that broke ends the search, too
+    assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "0")
 
 
 def test_first_asks_a_part_only_about_problems_it_is_meant_for():
@@ -172,15 +174,6 @@ def test_first_asks_a_part_only_about_problems_it_is_meant_for():
     assert [verdict.detail["applied"] for verdict in verdicts[:2]] == ["number", "letter"]
     # The third is passed on to the letters' verifier, which cannot judge a number.
     assert verdicts[2].outcome is Outcome.VERIFIER_ERROR
-
-
-def test_first_stops_at_a_broken_part():
-    verdict = FirstThatApplies([failing, "numeric"])("95", PROBLEM)
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert verdict.detail["applied"] == "0"
-
-
-def test_when_names_parts():
     with pytest.raises(InvalidArgumentError, match=r"when names \['letters'\]"):
         FirstThatApplies({"letter": "choice"}, when={"letters": bool})
 

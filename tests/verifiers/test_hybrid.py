@@ -36,7 +36,7 @@ def test_the_judge_is_asked_only_where_the_rule_finds_no_answer_or_cannot_read_t
     assert (verdicts[0].cost, verdicts[2].cost) == ({}, {"seconds": 2.0})
 
 
-def test_a_rule_that_broke_is_no_case_for_the_judge():
+def test_a_rule_that_broke_is_no_case_for_the_judge_and_a_judge_that_broke_is_a_verifier_error():
     def failing(completion, problem):
         raise RuntimeError("out of memory")
 
@@ -44,12 +44,6 @@ def test_a_rule_that_broke_is_no_case_for_the_judge():
     verdict = Hybrid(failing, judge)("95", GOLD)
     assert (verdict.outcome, verdict.detail["applied"], judge.batches) == (Outcome.VERIFIER_ERROR, "rule", [])
     assert math.isnan(verdict.score)
-
-
-def test_a_judge_that_broke_is_a_verifier_error():
-    def failing(completion, problem):
-        raise RuntimeError("no connection")
-
     verdict = Hybrid("numeric", failing)("none", GOLD)
     assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "judge")
 
