@@ -228,3 +228,42 @@ def test_numbers_on_the_way_are_no_answer(completion: str, outcome: Outcome) -> 
 @pytest.mark.parametrize("completion", ["8 minus 12", "the result is x minus 12", "5 is negative? 12"])
 def test_a_minus_with_something_to_subtract_from_is_no_sign(completion: str) -> None:
     assert NumericVerifier()(completion, Problem("p", "", "-12")).outcome is Outcome.INCORRECT
+
+
+# Digits and signs of East Asian and typeset text
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("１２３", 123),
+        ("−７", -7),
+        ("－７", -7),
+        ("１，２３４．５", Fraction(2469, 2)),
+        ("３／４", Fraction(3, 4)),
+        ("＋８", 8),
+    ],
+)
+def test_full_width_literals_are_read(text, value):
+    assert parse_number(text) == value
+
+
+@pytest.mark.parametrize(
+    ("completion", "reference", "right"),
+    [
+        ("The answer is １２.", 12, True),
+        ("#### −５", -5, True),
+        ("#### −５", 5, False),
+        ("＃＃＃＃ ５", 5, True),
+        ("The answer is １２＋３.", 12, False),
+        ("The answer is １２ or １３.", 12, False),
+    ],
+)
+def test_full_width_answers_are_judged_like_plain_ones(completion, reference, right):
+    assert (outcome(completion, reference) is Outcome.CORRECT) is right
+
+
+@pytest.mark.parametrize("completion", [None, 5, b"5", ["5"]])
+def test_a_completion_that_is_no_text_is_a_callers_mistake(completion):
+    with pytest.raises(InvalidArgumentError, match="a completion must be a string, got"):
+        NumericVerifier()(completion, Problem("p7", "", "5"))
