@@ -16,40 +16,8 @@ from typing import Literal
 
 from verifiers import Problem, Verifier, make
 
-from .pieces import (
-    AFTER,
-    ALTERNATIVES,
-    BEFORE,
-    BRIDGES,
-    CONFIRMED,
-    CORRECTED,
-    CORRECTIONS_IN_LINE,
-    CUT_OFF,
-    ENDS,
-    FENCES,
-    FINAL,
-    FORMS,
-    FRAGMENTS,
-    ITEMS,
-    LINE_MARKS,
-    LISTS,
-    NEGATED,
-    NONES,
-    NONES_BEFORE,
-    OUTER,
-    QUESTIONS,
-    REFUSALS,
-    TAILS,
-    TAKEN_BACK,
-    THOUGHT_TEXTS,
-    THOUGHTS,
-    VERIFIERS,
-    WRAPPERS,
-    Form,
-    Layers,
-    Question,
-    wrapped,
-)
+from . import pieces
+from .pieces import VERIFIERS, WRAPPERS, Form, Layers, Question, wrapped
 
 Expected = Literal["correct", "wrong", "no_answer"]
 """`wrong` is anything but correct."""
@@ -133,7 +101,7 @@ def rewrapped(case: Case) -> Iterator[Case]:
 
 @cache
 def _forms_of(verifier: str, value: str) -> tuple[Form, ...]:
-    return tuple(form for form in FORMS if form.fits(verifier, value))
+    return tuple(form for form in pieces.FORMS if form.fits(verifier, value))
 
 
 class _Composer:
@@ -177,11 +145,11 @@ class _Composer:
         mark = Mark(value, form, self._layers(value, form))
         if form.family in ("sentence", "choosing", "confirming", "result") and "\n" not in form.template:
             if form.template.endswith("@.") and other:
-                mark = replace(mark, tail=self.rng.choice(TAILS).replace("¤", other))
+                mark = replace(mark, tail=self.rng.choice(pieces.TAILS).replace("¤", other))
             if other and self.rng.random() < 0.1:
-                mark = replace(mark, line=self.rng.choice(LINE_MARKS))
+                mark = replace(mark, line=self.rng.choice(pieces.LINE_MARKS))
             if self.rng.random() < 0.15:
-                mark = replace(mark, outer=(self.rng.choice([w for w in OUTER if w.fits(mark.text())]),))
+                mark = replace(mark, outer=(self.rng.choice([w for w in pieces.OUTER if w.fits(mark.text())]),))
         return mark
 
     def marks(self, first: str, second: str, fits: Callable[[Form, Form], bool]) -> tuple[Mark, Mark]:
@@ -197,11 +165,11 @@ class _Composer:
 
     def after(self, mark: Mark) -> str:
         """What may stand behind a mark."""
-        return "" if mark.form.last else self.neutral(AFTER)
+        return "" if mark.form.last else self.neutral(pieces.AFTER)
 
     def bridge(self) -> str:
         """A paragraph between two marks."""
-        return f"\n\n{self.rng.choice(BRIDGES)}\n\n"
+        return f"\n\n{self.rng.choice(pieces.BRIDGES)}\n\n"
 
     def plain(self) -> Draft:
         """A single value in a single usual form."""
@@ -213,7 +181,7 @@ class _Composer:
     def stated(self) -> Draft:
         """One mark, with or without text around it."""
         mark = self.mark(self.value, any_form, self.other)
-        before = "" if mark.form.rank == 4 else self.neutral(BEFORE)
+        before = "" if mark.form.rank == 4 else self.neutral(pieces.BEFORE)
         return Draft("stated", mark, before and f"{before}\n\n", self.after(mark))
 
     def superseded(self) -> Draft:
@@ -224,9 +192,9 @@ class _Composer:
     def corrected(self) -> Draft:
         """Another mark, a correction, and the answer."""
         first, mark = self.marks(self.other, self.value, lambda a, b: not b.weak)
-        joint = f"\n\n{self.rng.choice(CORRECTED)}\n\n"
+        joint = f"\n\n{self.rng.choice(pieces.CORRECTED)}\n\n"
         if self.rng.random() < 0.3:
-            form = self.rng.choice(CORRECTIONS_IN_LINE)
+            form = self.rng.choice(pieces.CORRECTIONS_IN_LINE)
             mark, joint = Mark(self.value, form, self._layers(self.value, form)), "\n\n"
         return Draft("corrected", mark, first.text() + joint, self.after(mark))
 
@@ -242,13 +210,13 @@ class _Composer:
 
     def confirmed(self) -> Draft:
         """A correction that takes nothing back."""
-        mark, text = self.mark(self.value, closed), self.rng.choice(CONFIRMED)
+        mark, text = self.mark(self.value, closed), self.rng.choice(pieces.CONFIRMED)
         return Draft("confirmed", mark, "", f"\n\n{text}")
 
     def beside_none(self) -> Draft:
         """Beside a mark that is denied, asked, supposed or, for a choice, no answer."""
         mark, behind = self.mark(self.value, lambda form: form.rank < 3 and not form.weak), self.rng.random() < 0.4
-        pool = [*NONES, *([] if behind else NONES_BEFORE)]
+        pool = [*pieces.NONES, *([] if behind else pieces.NONES_BEFORE)]
         if self.question.verifier == "choice":
             letter = bool(re.fullmatch(r"\(?[A-E]\)?", self.other))
             pool += ["The sum is $\\boxed{391}$.", *(["@ is not correct."] if letter else [])]
@@ -259,7 +227,7 @@ class _Composer:
 
     def listed(self) -> Draft | None:
         """Marks that are one list, where the answer is a list, or else a wrong one."""
-        template = self.rng.choice(LISTS)
+        template = self.rng.choice(pieces.LISTS)
         pair = self.question.parts if self.value == self.right else self.rng.sample([self.right, self.wrong], 2)
         return Draft("listed", None, template.replace("@", pair[0]).replace("¤", pair[1])) if pair else None
 
@@ -275,7 +243,7 @@ class _Composer:
         """A second value behind the answer."""
         pair = self.rng.sample([self.right, self.wrong], 2)
         mark = self.mark(pair[0], lambda form: closed(form) and "hope" not in form.template)
-        text, stated = self.rng.choice(ALTERNATIVES), mark.text()
+        text, stated = self.rng.choice(pieces.ALTERNATIVES), mark.text()
         paragraph = mark.form.family in ("json", "tag") or "\n" in stated
         joint = "\n\n" if paragraph else " " if re.search(r"\.\W*(?:</\w+>\W*)*\Z", stated) else ". "
         return Draft("offered", mark, "", joint + text.replace("@", pair[1]))
@@ -287,24 +255,24 @@ class _Composer:
 
     def taken_back(self) -> Draft:
         """A correction with nothing behind it."""
-        mark, text = self.mark(self.right, closed), self.rng.choice(TAKEN_BACK)
+        mark, text = self.mark(self.right, closed), self.rng.choice(pieces.TAKEN_BACK)
         return Draft("taken back", mark, "", f"\n\n{text}", "no_answer")
 
     def cut_off(self) -> Draft:
         """The last mark of the best rank is empty or breaks off."""
-        mark, text = self.mark(self.right, closed), self.rng.choice(CUT_OFF)
+        mark, text = self.mark(self.right, closed), self.rng.choice(pieces.CUT_OFF)
         ends = text in (r"$\boxed{}$", "<answer></answer>")
         return Draft("cut off", mark, "", self.bridge() + text.replace("@", self.right), "no_answer", open=not ends)
 
     def denied(self) -> Draft:
         """The right value in nothing but a mark that is none."""
         numeric = self.question.verifier == "numeric"
-        text = self.rng.choice(NEGATED[:1] if numeric else (*NONES, *NONES_BEFORE))
+        text = self.rng.choice(pieces.NEGATED[:1] if numeric else (*pieces.NONES, *pieces.NONES_BEFORE))
         return Draft("denied", None, text.replace("@", self.right))
 
     def items(self) -> Draft:
         """Items of a list that begin with phrases whose answers differ."""
-        pair, text = self.rng.sample([self.right, self.wrong], 2), self.rng.choice(ITEMS)
+        pair, text = self.rng.sample([self.right, self.wrong], 2), self.rng.choice(pieces.ITEMS)
         return Draft("items", None, text.replace("@", pair[0]).replace("¤", pair[1]))
 
     def fenced(self) -> Draft | None:
@@ -319,17 +287,17 @@ class _Composer:
 
     def only_thought(self) -> Draft:
         """The right value in a thought that is not closed, or has nothing behind it."""
-        (opening, closing), mark = self.rng.choice(THOUGHTS), self.mark(self.right)
+        (opening, closing), mark = self.rng.choice(pieces.THOUGHTS), self.mark(self.right)
         ends = self.rng.random() < 0.5 and not mark.form.last
         return Draft("only thought", mark, f"{opening}\n", f"\n{closing}" if ends else "", "no_answer", open=not ends)
 
     def declined(self) -> Draft:
         """A refusal."""
-        return Draft("declined", None, self.rng.choice(REFUSALS), "", "no_answer")
+        return Draft("declined", None, self.rng.choice(pieces.REFUSALS), "", "no_answer")
 
     def broken_off(self) -> Draft:
         """A completion that ends before it says anything."""
-        return Draft("broken off", None, self.rng.choice(FRAGMENTS), "", "no_answer", open=True)
+        return Draft("broken off", None, self.rng.choice(pieces.FRAGMENTS), "", "no_answer", open=True)
 
 
 SETTLED: tuple[tuple[int, Callable[[_Composer], Draft | None]], ...] = (
@@ -362,13 +330,13 @@ def _surroundings(rng: Random, draft: Draft, decoy: str) -> Callable[[str], str]
     response = draft.text(draft.mark.layers if draft.mark else ())
     is_open = draft.open or response.rfind("<answer>") > response.rfind("</answer>")
     if "```" not in response and not is_open and draft.scenario != "only thought" and rng.random() < 0.08:
-        before, after = ("```json\n", "\n```") if response.startswith("{") else rng.choice(FENCES)
+        before, after = ("```json\n", "\n```") if response.startswith("{") else rng.choice(pieces.FENCES)
     if draft.scenario != "only thought" and rng.random() < 0.4:
-        (opening, closing), text = rng.choice(THOUGHTS), rng.choice(THOUGHT_TEXTS)
-        opened = f"{opening}\n" if closing == FINAL or rng.random() < 0.8 or "`" in text else ""
+        (opening, closing), text = rng.choice(pieces.THOUGHTS), rng.choice(pieces.THOUGHT_TEXTS)
+        opened = f"{opening}\n" if closing == pieces.FINAL or rng.random() < 0.8 or "`" in text else ""
         before = f"{opened}{text.replace('¤', decoy)}\n{closing}{rng.choice(['', chr(10), chr(10) * 2])}{before}"
     if not is_open and rng.random() < 0.3:
-        after += rng.choice(ENDS)
+        after += rng.choice(pieces.ENDS)
     return lambda text: f"{before}{text}{after}"
 
 
@@ -401,7 +369,7 @@ def cases(seed: int, count: int) -> Iterator[Case]:
     rng, made = Random(seed), 0
     while made < count:
         verifier, right = VERIFIERS[made % len(VERIFIERS)], made // len(VERIFIERS) % 2 == 0
-        case = _case(rng, rng.choice(QUESTIONS[verifier]), right, rng.random() < SHARE_OF_PLAIN)
+        case = _case(rng, rng.choice(pieces.QUESTIONS[verifier]), right, rng.random() < SHARE_OF_PLAIN)
         if case is not None and not _ambiguous(case):
             yield case
             made += 1
