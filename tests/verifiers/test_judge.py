@@ -23,12 +23,8 @@ PLAIN = {"prompt": "{prompt}|{reference}|{completion}", "labels": {"Yes": "corre
 
 def chat(text, finish="stop", top=None):
     logprobs = None if top is None else {"content": [{"token": text, "logprob": 0, "top_logprobs": top}]}
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": finish,
-        "logprobs": logprobs,
-    }
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}
     return json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]} | USAGE)
 
 
@@ -188,9 +184,7 @@ def test_one_slow_row_does_not_delay_the_others(server):
 def test_a_closed_port_is_not_tried_for_every_row():
     verifier = JudgeVerifier("m", closed_port(), **PLAIN, attempts=2, backoff_s=0.05, concurrency=1)
     verdicts = verifier.verify_batch(["95"] * 200, [PROBLEM] * 200)
-    assert all(
-        "2 attempts at" in errors(verdict) and "no connection" in verdict.detail["error"] for verdict in verdicts
-    )
+    assert all("2 attempts at" in errors(verdict) and "no connection" in errors(verdict) for verdict in verdicts)
     assert [verdict.cost["seconds"] > 0 for verdict in verdicts] == [True] + [False] * 199
 
 
@@ -211,10 +205,8 @@ def test_a_reference_that_is_no_text_breaks_its_row_alone(server):
 
 
 def test_log_probabilities_make_a_score(server):
-    top = [
-        {"token": token, "logprob": math.log(mass)}
-        for token, mass in [("Yes", 0.5), (" yes", 0.1), ("No", 0.2), ("I", 0.2)]
-    ]
+    masses = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "I": 0.2}
+    top = [{"token": token, "logprob": math.log(mass)} for token, mass in masses.items()]
     server.answer = lambda body: chat("Yes", finish="length", top=top)
     verdict = judge(server, logprobs=True)("95", PROBLEM)
     assert verdict.outcome is Outcome.SCORED
@@ -232,9 +224,8 @@ def test_log_probabilities_of_completions(server):
 
 
 def test_log_probabilities_that_are_elsewhere_or_missing(server):
-    server.answer = lambda body: chat(
-        "Well", top=[{"token": "Well", "logprob": -0.1}, {"token": "Yes", "logprob": -3.0}]
-    )
+    top = [{"token": "Well", "logprob": -0.1}, {"token": "Yes", "logprob": -3.0}]
+    server.answer = lambda body: chat("Well", top=top)
     assert "only 0.05 of the probability" in errors(judge(server, logprobs=True)("95", PROBLEM))
     server.answer = lambda body: chat("Yes")
     assert "no log-probabilities" in errors(judge(server, logprobs=True)("95", PROBLEM))
@@ -274,9 +265,8 @@ def test_replies_of_the_presets(preset, reply, label):
 
 @pytest.mark.parametrize("preset", ["compass_verifier", "xverify", "general_verifier"])
 def test_a_model_with_a_prompt_of_its_own_needs_it(preset):
-    with pytest.raises(
-        InvalidArgumentError, match=rf"'{preset}' needs prompt=, the one that the model was trained on: .*\("
-    ):
+    message = rf"'{preset}' needs prompt=, the one that the model was trained on: .*\("
+    with pytest.raises(InvalidArgumentError, match=message):
         JudgeVerifier("m", "http://localhost:1/v1", preset=preset)
 
 
