@@ -9,19 +9,7 @@ import pytest
 
 from rlvr_envs import tasks
 from rlvr_envs.data import ProblemDataset, Source
-from tests.benchmark_rows import (
-    AIME24,
-    AMC23,
-    EVERY,
-    GPQA,
-    GSM8K,
-    HMMT25,
-    IFEVAL,
-    MATH,
-    MMLU_PRO,
-    Row,
-    mbpp,
-)
+from tests.benchmark_rows import AIME24, AMC23, EVERY, GPQA, GSM8K, HMMT25, IFEVAL, MATH, MMLU_PRO, Row, mbpp
 from verifiers import DataError, MissingDataError, UnknownNameError
 from verifiers.sql import SQLReference
 from verifiers.unit_tests import AssertTests

@@ -12,12 +12,7 @@ from typing import Any
 import pytest
 
 import verifiers
-from verifiers import (
-    HTTPAddress,
-    InvalidArgumentError,
-    MissingDependencyError,
-    bounds,
-)
+from verifiers import HTTPAddress, InvalidArgumentError, MissingDependencyError, bounds
 from verifiers._settings import check_arguments, is_number
 from verifiers.registry import _BUILT_IN, _named_object
 from verifiers.types import Verifier
