@@ -179,10 +179,8 @@ def test_more_draws_than_samples_are_refused() -> None:
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
 def test_the_sign_flip_test_counts_every_assignment(differences: list[int]) -> None:
-    sums = [
-        abs(sum(map(math.prod, zip(signs, differences, strict=True))))
-        for signs in itertools.product((1, -1), repeat=len(differences))
-    ]
+    signs = itertools.product((1, -1), repeat=len(differences))
+    sums = [abs(sum(map(math.prod, zip(of_each, differences, strict=True)))) for of_each in signs]
     expected = sum(difference >= abs(sum(differences)) for difference in sums) / len(sums)
     assert sign_flip_test([float(difference) for difference in differences]) == pytest.approx(expected)
 
