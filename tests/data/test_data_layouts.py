@@ -36,9 +36,8 @@ def load(path: Path, **options: object) -> ProblemDataset:
 def judged(dataset: ProblemDataset, *completions: str) -> list[Outcome]:
     assert dataset.verifier is not None
     name, arguments = dataset.verifier
-    return [
-        verdict.outcome for verdict in verifiers.verify_batch(verifiers.make(name, **arguments), completions, dataset)
-    ]
+    verdicts = verifiers.verify_batch(verifiers.make(name, **arguments), completions, dataset)
+    return [verdict.outcome for verdict in verdicts]
 
 
 def test_a_path_with_dots_leads_into_a_column(write_rows: WriteRows) -> None:
