@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-import verifiers
 from verifiers.completion.explicit import boxed_answer, boxes, explicit_marks
 from verifiers.completion.mark import EXPLICIT
 
@@ -99,29 +98,3 @@ def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) ->
 def test_the_last_mark_holds_the_answer(text: str, content: str | None) -> None:
     marks = explicit_marks(text, EXPLICIT)
     assert (marks[-1].contents[0] if marks else None) == content
-
-
-COMPLETIONS = {
-    r"thus \boxed 5. Check 7": True,
-    r"so \boxed{5\}": False,
-    "<answer>5": True,
-    "<answer>7</answer> wait, $\\boxed{5}$": True,
-    "<answer>5</answer> wait, $\\boxed{7}$": False,
-    "#### 5\nThat was it, 7.": True,
-    "####\n5": True,
-    "#### Step 7\nSo the answer is 5": True,
-    "<think>it may be 7, #### 7</think>The answer is 5": True,
-    "<think>The answer is 5": False,
-    "<think>The answer is 5</think>": False,
-    "The answer is 5<|im_end|>": True,
-    "$\\boxed{7}$, no: $\\boxed{}$": False,
-}
-
-
-@pytest.mark.parametrize("completion", COMPLETIONS)
-def test_all_verifiers_look_for_the_answer_in_the_same_place(completion: str) -> None:
-    """Each with its own kind of answer there: 5 and 7, or B and D."""
-    letters = completion.replace("5", "B").replace("7", "D")
-    verdicts = [verifiers.verify(name, completion, "5") for name in ("math", "numeric")]
-    verdicts.append(verifiers.verify("choice", letters, "B"))
-    assert [verdict.outcome == "correct" for verdict in verdicts] == 3 * [COMPLETIONS[completion]]

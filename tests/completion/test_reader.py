@@ -169,6 +169,8 @@ def test_equal_numbers_joined_by_or_are_one_number() -> None:
         ("\\boxed{12} Let me check: 3 * 4 = 12 seats in 3 rows.", "12"),
         ("\\boxed{12} Wait: there are 5 rows. 5 * 4 = 20.", None),
         ("\\boxed{12} That's wrong.", None),
+        ("The answer is 12, but that is wrong.", None),
+        ("The answer is 12, but I made an error.", None),
     ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
@@ -178,11 +180,6 @@ def test_a_correction_states_a_value_confirms_the_answer_or_takes_it_back(
     for value in ("12", "42", "20"):
         expected = "no_answer" if answer is None else "correct" if value == answer else "incorrect"
         assert outcome(name, completion, value) == expected
-
-
-@pytest.mark.parametrize("rest", [", but that is wrong", ", but I made an error"])
-def test_a_sentence_may_take_its_answer_back(rest: str) -> None:
-    assert {outcome(name, f"The answer is 12{rest}.", "12") for name in ("math", "numeric")} == {"no_answer"}
 
 
 @pytest.mark.parametrize(
@@ -347,18 +344,12 @@ def test_the_letter_that_a_completion_states(completion: str, letter: str) -> No
     assert ChoiceVerifier()(completion, Problem("", "", letter, choices)).answer == letter
 
 
-@pytest.mark.parametrize(
-    "completion",
-    [
-        "1. The answer is A.\n2. The answer is B.\n3. The answer is C.",
-        "Step 1: The answer is A. x\n\nStep 4: The answer is C. y\n\nStep 5",
-    ],
-)
-def test_an_enumeration_is_no_choice(completion: str) -> None:
-    assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
-
-
-def test_options_in_a_list_are_several_answers() -> None:
+def test_an_enumeration_is_no_choice_and_options_in_a_list_are_several_answers() -> None:
+    for completion in (
+        "1. The answer is A.\n2. The answer is B.",
+        "Step 1: The answer is A. x\n\nStep 4: The answer is B.",
+    ):
+        assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
     for completion in (
         "The correct answers are:\nA. Paris\nB. London",
         "The answer is:\n\n**A)** Paris\n**B)** London",
