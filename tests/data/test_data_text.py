@@ -33,18 +33,12 @@ def test_a_file_with_other_columns(write_rows: WriteRows) -> None:
     assert list(load(str(path), columns=columns)) == list(loaded)
 
 
-@pytest.mark.parametrize(("answer", "gold"), [("2", "2"), (2, "2"), (2.5, "2.5")])
-def test_a_plain_reference_is_its_own_gold_completion(write_rows: WriteRows, answer: object, gold: str) -> None:
-    path = write_rows("sums.jsonl", {"question": "?", "answer": answer})
-    (problem,) = load(path)
-    assert problem.reference == answer
-    assert problem.metadata == {"gold_completion": gold}
-
-
-def test_a_chat_prompt(write_rows: WriteRows) -> None:
+def test_a_plain_reference_is_its_own_gold_completion_and_a_prompt_may_be_a_chat(write_rows: WriteRows) -> None:
     chat = [{"role": "system", "content": ""}, {"role": "user", "content": "1 + 1?"}]
-    (problem,) = load(write_rows("chats.jsonl", {"question": chat, "answer": "2"}))
-    assert problem.prompt == (Message("system", ""), Message("user", "1 + 1?"))
+    for answer, gold in (("2", "2"), (2, "2"), (2.5, "2.5")):
+        (problem,) = load(write_rows("chats.jsonl", {"question": chat, "answer": answer}))
+        assert problem.prompt == (Message("system", ""), Message("user", "1 + 1?"))
+        assert (problem.reference, problem.metadata) == (answer, {"gold_completion": gold})
 
 
 @pytest.mark.parametrize("prompt", [5, [], ["hi"], [{"role": "user"}]])

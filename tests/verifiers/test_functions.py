@@ -105,16 +105,10 @@ FOUND: list[tuple[Callable[..., Any], str]] = [
     (of_answers, "of_answers(answer=completion, gold=reference)"),
     (by_solution, "by_solution(solution=completion, answer=reference)"),
     (compute_score, "compute_score(data_source, solution_str=completion, ground_truth=reference, extra_info)"),
-    (
-        batched_score,
-        "batched_score(data_sources, solution_strs=completion, ground_truths=reference, extra_infos), in batches",
-    ),
+    (batched_score, "batched_score(data_sources, solution_strs=completion, ground_truths=reference, extra_infos)"),
     (of_texts, "of_texts(completions, answer=reference, **columns), in batches, with texts"),
     (of_chats, "of_chats(prompts, completions, answer=reference, **columns), in batches"),
-    (
-        of_annotated_chats,
-        "of_annotated_chats(completions, solution=reference, level=column, **columns), in batches, with a list",
-    ),
+    (of_annotated_chats, "of_annotated_chats(completions, solution=reference, level=column, **columns), in batches"),
     (positional, "positional(completion, answer=reference)"),
     (Grader(), "Grader(response=completion, target=reference)"),
 ]
@@ -124,9 +118,8 @@ FOUND: list[tuple[Callable[..., Any], str]] = [
 def test_functions_are_called_by_the_names_of_their_parameters(function: Callable[..., Any], convention: str) -> None:
     judge = verifiers.make(function)
     assert str(convention_of(judge)).startswith(convention)
-    right, wrong = verifiers.verify_batch(
-        judge, ["72" if function is of_answers else "It is #### 72", "7"], [PROBLEM] * 2
-    )
+    completions = ["72" if function is of_answers else "It is #### 72", "7"]
+    right, wrong = verifiers.verify_batch(judge, completions, [PROBLEM] * 2)
     assert right.score == 1
     assert wrong.score == 0 or wrong.outcome is Outcome.VERIFIER_ERROR
     assert check_reading(judge, [PROBLEM]) == ("ANSWER" if function is of_answers else None)
