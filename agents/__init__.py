@@ -118,7 +118,7 @@ if TYPE_CHECKING:
 __distribution__ = "rlvr-envs"
 __version__ = verifiers.__version__
 
-_FOR_TRAINING = dict.fromkeys(("torch", "transformers", "jaxtyping"), "train")
+_FOR_TRAINING = dict.fromkeys(("torch", "transformers"), "train")
 
 __getattr__, __dir__, _LAZY = lazy_face(__name__, _FOR_TRAINING)
 __all__ = ["AGENTS", "TABULAR_AGENTS", "VALUE_AGENTS", "agent_classes", "tabular_classes", *_LAZY]

@@ -17,11 +17,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-
-from jaxtyping import Bool, Float, Int
+from typing import TYPE_CHECKING
 
 from agents.deferred import torch
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 # Baselines without groups
 

@@ -9,11 +9,14 @@ Axes: b completions, t tokens.
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
+from typing import TYPE_CHECKING
 
 from agents.deferred import torch
 from agents.settings.choices import Correction as Correction, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 _SEQUENCE_RATIOS = {Correction.SEQUENCE_TRUNCATE, Correction.SEQUENCE_MASK}
 _MASKS = {Correction.TOKEN_MASK, Correction.SEQUENCE_MASK, Correction.GEOMETRIC_MASK}

@@ -6,11 +6,14 @@ it estimates the divergence between the distributions of whole completions, in n
 
 from __future__ import annotations
 
-from jaxtyping import Float
+from typing import TYPE_CHECKING
 
 from agents.deferred import torch
 from agents.settings.choices import KLEstimator as KLEstimator, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 def kl_estimate(

@@ -11,11 +11,14 @@ advantages are constants. sg means "stop gradient".
 
 from __future__ import annotations
 
-from jaxtyping import Bool, Float
+from typing import TYPE_CHECKING
 
 from agents.deferred import torch
 from agents.settings.choices import Aggregation as Aggregation, PreferenceLoss as PreferenceLoss, choice
 from verifiers import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 def policy_gradient(

@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from jaxtyping import Bool, Float, Int
-
 from agents.advantages import group_z_score, returns_to_go
 from agents.deferred import torch
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
     from torch import Tensor
 
 

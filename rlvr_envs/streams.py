@@ -1,4 +1,4 @@
-"""`TokenStreams`: the transition, the only place where tokens are appended, episodes end and completions are scored."""
+"""`TokenStreams`: the transition. Only here are tokens appended, prompts checked, episodes ended and completions scored."""
 
 from __future__ import annotations
 

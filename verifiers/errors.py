@@ -1,4 +1,4 @@
-"""Every error this distribution raises, in one tree.
+"""The class of every error that this distribution raises, in one tree; a message is written where its error is raised.
 
 ```
 RLVRError

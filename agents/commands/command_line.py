@@ -201,6 +201,8 @@ def _option(
         reader = tyro.constructors.ConstructorRegistry.get_primitive_spec(info)
         if isinstance(reader, tyro.constructors.PrimitiveConstructorSpec):
             plain, notes = object, [*notes, reader]
+        elif isinstance(plain, types.UnionType):  # tyro has its own check for `Union`, but not for `|`
+            plain = Union[get_args(plain)]  # noqa: UP007
     if bound is not None:
         notes.append(tyro.conf.arg(help_behavior_hint=lambda default: f"({bound}; default: {default})"))
     read_as: Any = Annotated[plain, *notes] if notes else plain

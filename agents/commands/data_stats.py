@@ -125,7 +125,7 @@ def _cells(numbers: Mapping[str, float]) -> list[str]:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}: {number}" for name, number in counts.items())
+    return ", ".join(f"{name or '(empty)'}: {number}" for name, number in counts.items())
 
 
 def _findings(report: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""The command `rlvr eval`."""
+"""The command `rlvr eval`, and the figures that it prints."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from agents.commands.saved_agents import (
 from agents.console.progress import progress
 from agents.console.terminal import TerminalConsole
 from agents.interrupts import sigterm_interrupts
-from agents.rollouts.endpoint.client import Endpoint
+from agents.rollouts import endpoint
 from agents.rollouts.evaluation import evaluate, number_of_problems
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
@@ -59,6 +59,7 @@ from agents.types import Policy
 from verifiers import InvalidArgumentError, Verifier, unknown_argument
 
 if TYPE_CHECKING:
+    from agents.rollouts.endpoint.client import Endpoint
     from agents.tables.agent import TabularAgent
 
 _NO_FOLDER = "--resume needs --out, the folder of the evaluation to continue"
@@ -117,7 +118,7 @@ class Evaluate(EvaluateOptions):
         ):
             if isinstance(env, rlvr_envs.TokenVectorEnv):
                 permit_together(env.streams.rules.verifier)
-            say_prompt(console, env, as_messages=isinstance(policy, Endpoint) and policy.config.route == "chat")
+            say_prompt(console, env, as_messages=endpoint.is_endpoint(policy) and policy.config.route == "chat")
             if self.engine != "openai" and saved is None:
                 say_stops(console, env)
             first = True
@@ -200,7 +201,7 @@ class Evaluate(EvaluateOptions):
             }
             config = endpoint_config(given, self.engine_args)
             env = env_for_endpoint(functools.partial(make_vec, name, 1), config, arguments)
-            yield env, Endpoint(config, temperature=self.temperature)
+            yield env, endpoint.Endpoint(config, temperature=self.temperature)
             return
         self.check_model()
         from agents.commands.policies import sampler_for
@@ -241,7 +242,7 @@ class Evaluate(EvaluateOptions):
                     scored, total = scored + 1, total + sample.score
                 advance(done, f"score {total / scored:.3f} so far" if scored else "")
 
-            if not isinstance(policy, Endpoint):  # an endpoint needs no torch
+            if not endpoint.is_endpoint(policy):  # an endpoint needs no torch
                 from agents.tables.agent import TabularAgent
 
                 if isinstance(policy, TabularAgent):

@@ -1,6 +1,6 @@
-"""The console command `rlvr`: runs the named subcommand without importing the other subcommands.
+"""The console command `rlvr`: runs the named subcommand, prints its error, and exits with the error's code.
 
-Every error is one line on standard error. The exit code is
+The other subcommands are not imported. Every error is one line on standard error. The exit code is
 
 | | |
 |---|---|
@@ -227,7 +227,7 @@ def _needing_torch(prog: str) -> Iterator[None]:
     try:
         yield
     except ModuleNotFoundError as error:
-        if error.name in ("torch", "transformers", "jaxtyping"):
+        if error.name in ("torch", "transformers"):
             raise missing_dependency(error.name, "train", prog) from error
         raise
 

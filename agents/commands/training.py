@@ -183,7 +183,8 @@ def train_in(
         try:
             _learn(agent, env, options, run, {"held_out": held_out, "noise": noise})
         except KeyboardInterrupt:
-            console.print(f"stopped after step {agent.steps}; continue with the same command and --resume")
+            left = "continue with the same command and --resume" if agent.steps < options.steps else "no step is left"
+            console.print(f"stopped after step {agent.steps}; {left}")
             raise
         if run is not None:
             early = agent.steps < options.steps and agent.tokens < (options.token_budget or math.inf)
@@ -223,7 +224,9 @@ def _finish(run: Run, agent: Agent | TabularAgent, console: Console, held_out: H
         if held_out is not None
         else f"mean reward over the preceding {BEST_OVER} steps"
     )
-    console.print(f"the best checkpoint, by {by}, is {best}")
+    equal = 1 if held_out is None else run.held_out.best_steps
+    tie = "" if equal == 1 else f", the first of {equal} with the same score"
+    console.print(f"the best checkpoint, by {by}, is {best}{tie}")
     if held_out is not None and (step := run.held_out.best_step) is not None:
         for score in run.held_out.of_step(agent.steps, confirms=step):
             console.print(f"on problems that did not choose it: {score}")

@@ -1,4 +1,4 @@
-"""`join` and `leave` make this process one rank of a run, with `torch.distributed`.
+"""`join` and `leave` make this process one rank of a run, with `torch.distributed`; a failing rank's error goes to rank 0.
 
 Objects and CPU tensors travel over gloo, GPU tensors over NCCL or XCCL. Before every exchange, the ranks meet at torch's
 monitored barrier, which names a rank that died or hangs. So the exchange itself never waits for such a rank. The `Heartbeat`

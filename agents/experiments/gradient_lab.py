@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
-from jaxtyping import Float
 from numpy.typing import NDArray
 
 import rlvr_envs
@@ -36,6 +35,7 @@ from agents.types import Action, Trajectory
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from torch import Tensor
 
 

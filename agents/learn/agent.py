@@ -11,17 +11,14 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-import rlvr_envs
 from agents.batch import Batch, make_batch
 from agents.distributed.ranks import Ranks, active_ranks
 from agents.learn.algorithm import Algorithm, require_per_token
 from agents.learn.checks import check_use, correction_of
-from agents.learn.held_out import HeldOut, HeldOutEvaluations
 from agents.learn.lag import BatchSource, LaggedSampling
 from agents.learn.learner import Learner
 from agents.learn.metrics import batch_metrics
 from agents.learn.models import Models
-from agents.learn.noise import RewardNoise
 from agents.learn.progress import Progress
 from agents.learn.sampling import Sampling
 from agents.learn.saving import Saving
@@ -29,20 +26,22 @@ from agents.learn.source import OnDemand
 from agents.learn.trainer import Trainer
 from agents.learn.updating import Updating
 from agents.learn.verifier_errors import VerifierWatch
-from agents.policies.trainable import TrainablePolicy
-from agents.rollouts.evaluation import evaluate
 from agents.rollouts.problem_samplers import make_problem_sampler
-from agents.runs.evaluation import Evaluation
-from agents.runs.evaluation_record import EvaluationRecord
-from agents.runs.held_out import HeldOutHistory
-from agents.runs.run import Run
-from agents.runs.steps import Callback
-from agents.settings.agent import AgentConfig
-from agents.types import Action, Sampler, Trajectory
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    import rlvr_envs
+    from agents.learn.held_out import HeldOut
+    from agents.learn.noise import RewardNoise
+    from agents.policies.trainable import TrainablePolicy
+    from agents.runs.evaluation import Evaluation
+    from agents.runs.evaluation_record import EvaluationRecord
+    from agents.runs.run import Run
+    from agents.runs.steps import Callback
+    from agents.settings.agent import AgentConfig
+    from agents.types import Action, Sampler, Trajectory
 
 
 class Agent(Algorithm):
@@ -178,7 +177,6 @@ class Agent(Algorithm):
                 checkpoint of the preceding steps; if the failure is detected only after the last step, the run keeps its
                 previous checkpoint.
         """
-        history = HeldOutHistory() if run is None else run.held_out
         if held_out is not None:
             held_out.require_apart(env)
         self._trainer.learn(
@@ -191,7 +189,7 @@ class Agent(Algorithm):
             noise=noise,
             held_out=None
             if held_out is None
-            else HeldOutEvaluations(held_out, self.sampler, self.source, self.ranks, self.config.seed, history),
+            else held_out.evaluations(self.sampler, self.source, self.ranks, self.config.seed, run),
         )
 
     def collect(self, env: VectorEnv[Any, Any, Any], first_round: int) -> tuple[list[Trajectory], int]:
@@ -250,6 +248,8 @@ class Agent(Algorithm):
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
         """Evaluate the policy on the first problems of an environment's data set; see `evaluate`."""
+        from agents.rollouts.evaluation import evaluate  # here, since it loads the client of endpoints
+
         policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
         with self.source.paused(), self.sampler.sampling():
             return evaluate(env, policy, problems=problems, samples=samples, seed=self.config.seed, record=record)

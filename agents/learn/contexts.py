@@ -11,13 +11,12 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from jaxtyping import Float
-
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.policies.trainable import TokenOutputs, TrainablePolicy
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
     from torch import Tensor
 
     from agents.learn.critic import Critic

@@ -11,7 +11,6 @@ import copy
 from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 
 from agents.batch import Batch
@@ -24,6 +23,8 @@ from agents.settings.learner import CriticConfig
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from agents.distributed.ranks import Sharding
     from agents.distributed.sharding import ShardedModule
 

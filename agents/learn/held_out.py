@@ -28,6 +28,7 @@ from agents.rollouts.vector_adapter import num_problems, with_token_info
 from agents.runs.evaluation import Evaluation, summarize_evaluation
 from agents.runs.evaluation_record import Sample
 from agents.runs.held_out import HeldOutHistory, StopWhen
+from agents.runs.run import Run
 from agents.types import Sampler
 from verifiers import AtLeast, InvalidArgumentError, check_types
 
@@ -68,6 +69,12 @@ class HeldOut:
             raise InvalidArgumentError(
                 f"all {self.samples} samples of a problem are the same at temperature 0: choose a higher one, or take 1 sample"
             )
+
+    def evaluations(
+        self, sampler: Sampler, source: BatchSource, ranks: Ranks, seed: int, run: Run | None
+    ) -> HeldOutEvaluations:
+        """The evaluations of one call of `learn`, which go on with the run's history."""
+        return HeldOutEvaluations(self, sampler, source, ranks, seed, HeldOutHistory() if run is None else run.held_out)
 
     def problems_of(self, env: VectorEnv[Any, Any, Any]) -> int:
         """The number of an environment's problems that are used to choose the best checkpoint."""

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Float
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.func import functional_call
@@ -26,6 +26,9 @@ from agents.distributed.ranks import active_ranks
 from agents.learn import contexts
 from agents.learn.batch_passes import own_micro_batches
 from agents.policies.trainable import TrainablePolicy
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 LOGITS_AT_ONCE = 2**24
 """Largest number of logits in one pass with several completions; 64 MiB in float32."""

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import rlvr_envs
 from agents import distributed, learn
-from agents.distributed.ranks import Ranks
-from agents.learn.algorithm import Algorithm
-from agents.learn.models import Models
 from agents.learn.random_state import random_state, set_random_state
-from agents.runs.run import Run
-from agents.settings.agent import AgentConfig
+
+if TYPE_CHECKING:
+    import rlvr_envs
+    from agents.distributed.ranks import Ranks
+    from agents.learn.algorithm import Algorithm
+    from agents.learn.models import Models
+    from agents.runs.run import Run
+    from agents.settings.agent import AgentConfig
 
 
 class Part(Protocol):

@@ -5,31 +5,33 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gymnasium.vector import VectorEnv
 
 import rlvr_envs
-from agents.distributed.ranks import Ranks
 from agents.distributed.weights import require_same_weights
 from agents.interrupts import interrupts_deferred
-from agents.learn.algorithm import Algorithm
-from agents.learn.held_out import HeldOutEvaluations
-from agents.learn.lag import BatchSource
 from agents.learn.metrics import summarize, summarize_parts
-from agents.learn.noise import RewardNoise
-from agents.learn.progress import Progress
-from agents.learn.sampled import Sampled
-from agents.learn.saving import Saving
-from agents.learn.source import Arrived
-from agents.learn.updating import OnAdvantages, Updating
-from agents.learn.verifier_errors import VerifierWatch
 from agents.rollouts.problem_parts import problem_parts
 from agents.runs.health import Health
-from agents.runs.run import Run
 from agents.runs.steps import Callback, check_numbers, kept_on_interrupt, take_steps
-from agents.types import Trajectory
 from verifiers import RankError
+
+if TYPE_CHECKING:
+    from agents.distributed.ranks import Ranks
+    from agents.learn.algorithm import Algorithm
+    from agents.learn.held_out import HeldOutEvaluations
+    from agents.learn.lag import BatchSource
+    from agents.learn.noise import RewardNoise
+    from agents.learn.progress import Progress
+    from agents.learn.sampled import Sampled
+    from agents.learn.saving import Saving
+    from agents.learn.source import Arrived
+    from agents.learn.updating import OnAdvantages, Updating
+    from agents.learn.verifier_errors import VerifierWatch
+    from agents.runs.run import Run
+    from agents.types import Trajectory
 
 _LOGGER = logging.getLogger(__name__)
 

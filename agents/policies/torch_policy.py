@@ -9,11 +9,10 @@ from __future__ import annotations
 import contextlib
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -26,6 +25,9 @@ from agents.seeding import mix, uniforms
 from agents.types import Action
 from verifiers import DivergedError, InvalidArgumentError
 from verifiers.devices import float64_device
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 
 class TorchPolicy:

@@ -12,14 +12,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from jaxtyping import Float, Int
-
 from agents.batch import Batch
 from agents.deferred import torch
 from agents.types import Sampler
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, Int
     from torch import Tensor
 
     from agents.distributed.ranks import Sharding

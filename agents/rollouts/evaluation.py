@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 import rlvr_envs
 from agents.console.counting import counted
 from agents.deferred import torch
-from agents.rollouts.endpoint.client import Endpoint
-from agents.rollouts.endpoint.sampling import endpoint_env, sample_endpoint
+from agents.rollouts import endpoint
 from agents.rollouts.loop import Episode, play
 from agents.rollouts.search import Search
 from agents.rollouts.vector_adapter import num_problems
@@ -29,6 +28,9 @@ from agents.runs.evaluation_record import EvaluationRecord, Sample, SampledRow, 
 from agents.seeding import env_seeds, sample_seeds
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError, Problem
+
+if TYPE_CHECKING:
+    from agents.rollouts.endpoint import Endpoint
 
 MAX_SAMPLES = 10_000_000
 """Largest number of samples in an evaluation; their scores are held in memory together."""
@@ -87,8 +89,8 @@ def evaluate(
         EngineError: If an endpoint can't be reached, or refuses what all requests have in common.
         OSError: If the record can't be written; it then holds all earlier samples.
     """
-    if isinstance(policy, Endpoint):
-        endpoint_env(env, policy)
+    if endpoint.is_endpoint(policy):
+        endpoint.endpoint_env(env, policy)
     count = number_of_problems(num_problems(env), problems, samples)
     check_draws(samples, pass_at=pass_at, maj_at=maj_at)
     votes = _vote_counter(env) if maj_at else None  # first, so that an error comes before any sampling
@@ -208,14 +210,14 @@ def sampled_rows(
 ) -> Generator[SampledRow]:
     """Make the samples given by problem and number, and yield them in the order in which they end."""
     seeds = sample_seeds(seed, _EVALUATION, *size)
-    if isinstance(policy, Endpoint):
+    if endpoint.is_endpoint(policy):
         if search is not None:
             raise InvalidArgumentError(
                 "a server's completions can't be searched, since episodes are played token by token in a search: take several "
                 "samples with pass@k and maj@k, or another engine"
             )
         own = [int(seeds[key]) for key in keys]
-        yield from sample_endpoint(endpoint_env(env, policy), policy, keys, own)
+        yield from endpoint.sample_endpoint(endpoint.endpoint_env(env, policy), policy, keys, own)
         return
     episodes = _episodes(env, keys, seed, seeds)
     if search is not None:
@@ -280,7 +282,7 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     """The settings that determine the samples, as far as environment and policy report them."""
     names = ("temperature", "top_k", "top_p", "min_p", "precision")
     settings = {name: getattr(policy, name) for name in names if hasattr(policy, name)}
-    if isinstance(policy, Endpoint):
+    if endpoint.is_endpoint(policy):
         settings["endpoint"] = policy.config.manifest
     # A sampler such as vLLM's has the weights of its learner.
     model = getattr(getattr(policy, "learner", policy), "model", None)
@@ -290,11 +292,10 @@ def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[
     settings["environment"] = getattr(world, "manifest", {})
     if isinstance(world, rlvr_envs.TokenVectorEnv):
         first = world.streams.dataset[0]
-        settings["example_prompt"] = (
-            endpoint_env(env, policy).start(first).prompt
-            if isinstance(policy, Endpoint)
-            else world.streams.prompt_text(first)
-        )
+        if endpoint.is_endpoint(policy):
+            settings["example_prompt"] = endpoint.endpoint_env(env, policy).start(first).prompt
+        else:
+            settings["example_prompt"] = world.streams.prompt_text(first)
     return settings
 
 

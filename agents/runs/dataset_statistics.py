@@ -14,7 +14,6 @@ import verifiers
 from agents.runs.clusters import problem_cluster
 from agents.runs.contamination import text_of
 from verifiers import Problem, RLVRError, Verifier
-from verifiers.math import kind_of
 from verifiers.unit_tests import AssertTests, CallTests, DeferredTests, StdioTests, Tests
 
 QUANTILES = {"min": 0.0, "5%": 0.05, "25%": 0.25, "median": 0.5, "75%": 0.75, "95%": 0.95, "max": 1.0}
@@ -103,6 +102,8 @@ class DatasetStatistics:
         return type(tests).__name__
 
     def _kind(self, reference: object) -> str:
+        from verifiers.math import kind_of  # here, since `rlvr data --help` needs no verifier
+
         return kind_of(reference) if self._verifier_name == "math" else type(reference).__name__
 
     def report(self) -> dict[str, Any]:

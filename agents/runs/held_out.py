@@ -154,6 +154,12 @@ class HeldOutHistory:
         means = self.means
         return max(means, key=lambda step: (means[step], -step), default=None)
 
+    @property
+    def best_steps(self) -> int:
+        """The number of steps that have the highest mean score."""
+        means = list(self.means.values())
+        return means.count(max(means)) if means else 0
+
     def stop_reason(self, when: StopWhen) -> str | None:
         """The reason why training ends with the latest evaluation; None if training continues."""
         means = list(self.means.values())

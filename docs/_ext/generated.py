@@ -38,7 +38,7 @@ from verifiers.completion import move_in, words as completion_words
 from verifiers.unit_tests import DeferredTests
 from verifiers.unit_tests.datasets import IMPORTS
 
-KINDS = "benchmarks|pages|environment|problems|row|method|module|settings|measured|options|words|prompts|asked"
+KINDS = "benchmarks|pages|environment|problems|row|method|module|settings|measured|options|words|prompts|asked|files"
 START = rf"^<!-- ({KINDS}): (\S+) -->$"
 MARKER = re.compile(rf"{START}.*?^<!-- end -->$", re.MULTILINE | re.DOTALL)
 DOCS = Path(__file__).parents[1]
@@ -329,6 +329,36 @@ def words(name: str, before: str) -> str:
         example = table.example.replace("\n", "\\n")
         lines.append(f"| {phrases} | {table.means} | `{example}` | {found(table)} |")
     return "\n".join(lines)
+
+
+def files(name: str, before: str) -> str:
+    """The files of a package, folder by folder, each with the first sentence of its docstring and its public definitions."""
+    root = DOCS.parent / name
+    folders = sorted({path.parent for path in root.rglob("*.py")})
+    return "\n\n".join(_folder(folder, sorted(folder.glob("*.py"))) for folder in folders)
+
+
+def _folder(folder: Path, paths: list[Path]) -> str:
+    lines = [f"### `{folder.relative_to(DOCS.parent)}`", "", "| file | subject | defines |", "|---|---|---|"]
+    for path in paths:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        subject = " ".join((ast.get_docstring(tree) or "").partition("\n\n")[0].split()).replace("|", "\\|")
+        if path.name == "__init__.py":
+            lines[1] = f"\n{subject}\n"
+        else:
+            shown = ", ".join(f"`{name}`" for name in _defined(tree) if not name.startswith("_"))
+            lines.append(f"| `{path.name}` | {subject} | {shown} |")
+    return "\n".join(lines if len(lines) > 4 else lines[:2]).rstrip()
+
+
+def _defined(tree: ast.Module) -> Iterator[str]:
+    """The functions, classes and constants of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            yield node.name
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
 
 
 def found(table: completion_words.Cues) -> str:

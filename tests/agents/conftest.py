@@ -5,6 +5,7 @@ The hook rewrites modules as they are imported, so it stands here, before any te
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import os
 import signal
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Iterator
 
 import pytest
-from jaxtyping import install_import_hook
+from jaxtyping import Bool, Float, Int, install_import_hook
 
 CHECKED = (
     "agents.advantages",
@@ -28,6 +29,8 @@ KERNEL_SETTINGS = ("MKL_CBWR", "ATEN_CPU_CAPABILITY", "ONEDNN_MAX_CPU_ISA", "OMP
 _early = [name for name in CHECKED if name in sys.modules]
 if _early:
     raise ImportError(f"{', '.join(_early)} imported before tests/agents/conftest.py, so its shapes would go unchecked")
+# The modules import these names for type checkers alone, and the hook evaluates annotations.
+vars(builtins).update(Bool=Bool, Float=Float, Int=Int)
 install_import_hook(list(CHECKED), "beartype.beartype")
 
 

@@ -469,3 +469,10 @@ def test_letters_of_several_options_may_stand_side_by_side():
         assert all(correct(gold, answer, prompt=prompt) for answer in right), gold
         assert not any(correct(gold, answer, prompt=prompt) for answer in wrong), gold
         assert not correct(gold, right[0], prompt="Which points are on the circle?")
+
+
+def test_a_degree_of_fields_is_a_name_where_the_prompt_has_it():
+    degree = r"[\mathbb{Q}(\sqrt[3]{2},i):\mathbb{Q}]"
+    assert correct("6", f"{degree}=6", prompt=f"Find ${degree}$.")
+    assert not correct("6", f"{degree}=7", prompt=f"Find ${degree}$.")
+    assert not correct("6", f"{degree}=6", prompt=r"Find $[\mathbb{Q}(\sqrt[3]{2}):\mathbb{Q}]$.")

@@ -1,4 +1,4 @@
-"""Runs a program against the tests of a problem on a worker, and reads the result from the tests' report."""
+"""Runs a program against a problem's tests on a worker; says from report and exit why it failed: timeout, memory, crash."""
 
 from __future__ import annotations
 

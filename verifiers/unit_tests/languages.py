@@ -1,4 +1,4 @@
-"""Languages other than Python for programs that read standard input; `languages.toml` says how each is compiled and run."""
+"""Programs in other languages than Python, which read standard input; `languages.toml` says how each is compiled and run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of running one program, and helpers for making results."""
+"""The record of what running one program gave, and helpers that make such records."""
 
 from __future__ import annotations
 

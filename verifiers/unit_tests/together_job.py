@@ -1,4 +1,4 @@
-"""Runs a program and its test file with pytest in one process of the jail, and reads pytest's report."""
+"""Runs a program and its test file with pytest in one process of the jail; says from pytest's report and exit why it failed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A KV cache for rows that start and end at different times.
+"""A KV cache for rows that start and end at different times; a trial finds what a model's cache can do.
 
 All rows end at the same column, so that one forward pass appends one token to each row; columns before a row's first token are
 padding, which the attention mask hides. Rows with the same prompt share its keys and values while this is faster; see

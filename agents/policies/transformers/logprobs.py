@@ -6,12 +6,14 @@ of the largest tensor of a training step, tokens x vocabulary.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 def token_logprobs_and_entropy(

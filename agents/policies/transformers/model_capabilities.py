@@ -1,4 +1,4 @@
-"""Capabilities of a `transformers` model, determined by trials on a few tokens."""
+"""What a `transformers` model can do, apart from its cache, determined by trials on a few tokens."""
 
 from __future__ import annotations
 

@@ -7,10 +7,13 @@ gives the token; so any batching, order or refilling of rows samples the same to
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import torch
-from jaxtyping import Bool, Float, Int
 from torch import Tensor
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 
 def sample(logprobs: Float[Tensor, "b v"], u: Float[Tensor, " b"], *, blocks: bool = True) -> Int[Tensor, " b"]:

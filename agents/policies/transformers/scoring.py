@@ -6,10 +6,9 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
-from jaxtyping import Float, Int
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
@@ -29,6 +28,9 @@ from agents.policies.transformers.prefix_sharing import (
     shared_prefix_attention,
 )
 from agents.policies.transformers.sampling import scaled_logprobs
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""`ProcessEngine`: vLLM in a separate process.
+"""`ProcessEngine`: vLLM in a separate process, its log, and the lines of it that errors quote.
 
 vLLM affects its whole process: on CPU it replaces `torch.set_num_threads`, and it needs an older version of `transformers`. The
 process may therefore use the interpreter of another virtual environment that has vLLM.

@@ -18,6 +18,7 @@ from verifiers.math.compare.choices import (
     same_sentences,
 )
 from verifiers.math.compare.collections import same_collections, same_matrices, same_tuples
+from verifiers.math.compare.constants import as_curve
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.families import families, same_families
 from verifiers.math.compare.names import named_collection, names_agree, renamed
@@ -67,6 +68,7 @@ def compare(comparer: Comparer, gold: Node, answer: Node) -> bool:
         return same
     if same_up_to_names(comparer, gold, answer):
         return True
+    gold, answer = as_curve(gold), as_curve(answer)
     named = _without_names(comparer, *_without_conditions(*_without_parameter(comparer, gold, answer)))
     if named is None:
         return False

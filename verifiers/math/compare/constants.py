@@ -8,7 +8,23 @@ from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.flats import Vector, flat, same_flats
 from verifiers.math.compare.names import names_agree, renamed, solved
 from verifiers.math.compare.plain import plain
-from verifiers.math.tree import Add, Bracketed, Divide, Matrix, Negate, Node, Number, Relation, Symbol, symbols
+from verifiers.math.tree import (
+    Add,
+    Apply,
+    Bracketed,
+    Divide,
+    ListOf,
+    Matrix,
+    Multiply,
+    Negate,
+    Node,
+    Number,
+    Power,
+    Relation,
+    Symbol,
+    symbols,
+)
+from verifiers.math.values.exact import rational_or_none
 
 _CONSTANTS_OF_INTEGRATION = frozenset("cCK")
 _INDICES = frozenset(("_1", "_2", "_3", "_4"))
@@ -39,6 +55,22 @@ def same_solutions(comparer: Comparer, gold: Relation, answer: Node) -> tuple[bo
     if not names and "c" not in symbols(gold) and not comparer.in_prompt(Symbol("C")):
         names = dict.fromkeys({"c"} if "C" in symbols(gold) - symbols(answer) else (), "C")
     return same, renamed(answer, names)
+
+
+def as_curve(node: Node) -> Node:
+    r"""Two branches of a curve, `y = \\pm\\sqrt{x + C}`, as one equation, `y^2 = x + C`; other nodes unchanged."""
+    if not isinstance(node, ListOf) or len(node.items) != 2 or not symbols(node) & (_CONSTANTS_OF_INTEGRATION | _USUAL):
+        return node
+    first, second = node.items
+    if not isinstance(first, Relation) or not isinstance(second, Relation):
+        return node
+    (name, upper), (other, lower) = solved(first), solved(second)
+    root, scale = (upper.factors[-1], upper.factors[:-1]) if isinstance(upper, Multiply) else (upper, ())
+    of_root = isinstance(root, Apply) and root.name == "root" and rational_or_none(root.arguments[1]) == 2
+    if name is None or name != other or lower != Negate(upper) or not isinstance(root, Apply) or not of_root:
+        return node
+    squares = [Power(factor, Number(Fraction(2))) for factor in (Symbol(name), *scale)]
+    return Relation(("=",), (squares[0], Multiply((*squares[1:], root.arguments[0])) if scale else root.arguments[0]))
 
 
 def _are_any(comparer: Comparer, names: dict[str, str], usual: frozenset[str]) -> bool:

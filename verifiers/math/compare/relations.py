@@ -26,6 +26,7 @@ from verifiers.math.tree import (
     Integral,
     Limit,
     Multiply,
+    NamedSet,
     Negate,
     Node,
     Number,
@@ -121,7 +122,10 @@ def _is_name(comparer: Comparer, node: Node) -> bool:
     names = symbols(node)
     if label(node) is not None or is_named_thing(node) or DOTS.name in names:
         return True
-    return is_made_of_parameters(node) if comparer.without_prompt else bool(names) and comparer.in_prompt(node)
+    if comparer.without_prompt:
+        return is_made_of_parameters(node)
+    # A set has no value either: `[\mathbb{R}:\mathbb{Q}]` is a name.
+    return (bool(names) or any(isinstance(part, NamedSet) for part in walk(node))) and comparer.in_prompt(node)
 
 
 def restates(comparer: Comparer, value: Node, form: Node) -> bool:

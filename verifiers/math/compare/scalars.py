@@ -9,6 +9,7 @@ from functools import partial
 from verifiers.math.compare.constants import free_constant, same_values
 from verifiers.math.compare.context import Comparer
 from verifiers.math.compare.names import is_word_of_letters
+from verifiers.math.compare.shapes import is_infinite
 from verifiers.math.forms import unordered
 from verifiers.math.tree import (
     DOTS,
@@ -227,14 +228,26 @@ def _as_sum(node: Node) -> Node:
 
 
 def _same_terms(comparer: Comparer, gold: Node, answer: Node) -> bool:
-    """Whether two sums over an index with the same ends have equal terms."""
+    """Whether two sums over an index have equal terms and the same ends, after a shift of the answer's index."""
     if not (isinstance(gold, Series) and isinstance(answer, Series)) or gold.kind != answer.kind:
         return False
     if gold.index != answer.index and gold.index in symbols(answer.body):
         return False
-    ends = ((gold.lower, answer.lower), (gold.upper, answer.upper))
-    body = substitute(answer.body, answer.index, Symbol(gold.index))
-    return all(map(comparer.same, *zip(*ends, strict=True))) and comparer.values.identical(gold.body, body)
+    shift = _difference(answer.lower, gold.lower)
+    if shift and any(answer.index in name.partition("_")[2] for name in symbols(answer.body)):
+        return False  # `a_n` is a name, in which n can't be shifted
+    index = Symbol(gold.index) if shift == 0 else Add((Symbol(gold.index), Number(shift)))
+    upper = answer.upper if is_infinite(answer.upper) else Add((answer.upper, Negate(Number(shift))))
+    if not comparer.values.equal(gold.upper, upper) or (shift == 0 and not comparer.same(gold.lower, answer.lower)):
+        return False
+    return comparer.values.identical(gold.body, substitute(answer.body, answer.index, index))
+
+
+def _difference(one: Node, two: Node) -> Fraction:
+    """The difference of two whole numbers; 0 for other nodes."""
+    values = rational_or_none(one), rational_or_none(two)
+    whole = [value for value in values if value is not None and value.denominator == 1]
+    return whole[0] - whole[1] if len(whole) == 2 else Fraction(0)
 
 
 def _unit_factor(comparer: Comparer, gold: Unit | None, answer: Unit | None) -> Fraction | None:

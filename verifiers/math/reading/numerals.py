@@ -1,4 +1,4 @@
-"""Reads numbers in digits: integers in groups, decimals, repeating decimals, scientific notation, numerals with a base."""
+"""Reads numbers in digits: integers in groups (`1{,}234`), decimals, scientific notation, numerals with a base."""
 
 from __future__ import annotations
 
