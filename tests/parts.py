@@ -99,7 +99,6 @@ FULL_TESTS = (
     "test_every_id_is_deterministic_under_a_seed_across_processes",
     "test_extraction_takes_linear_time",
     "test_reading_takes_linear_time",
-    "test_the_cut_takes_linear_time",
     "test_it_serves_until_it_is_stopped_and_changes_nothing",
     "test_memory_that_small_objects_fill_is_memory",
     "test_the_fingerprint_is_the_same_in_every_process",

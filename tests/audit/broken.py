@@ -72,6 +72,7 @@ def accepts_everything(completion: str, problem: Problem) -> bool:
 
 
 def rejects_everything(completion: str, problem: Problem) -> bool:
+    print(completion)  # what a verifier prints must not disturb the audit
     return False
 
 
@@ -196,16 +197,7 @@ def depends_on_hashes(completion: str, problem: Problem) -> Verdict:
 def evaluates_input(completion: str, problem: Problem) -> bool:
     try:
         return bool(eval(answer_of(completion) or "0") == float(str(problem.reference)))
-    except (
-        SyntaxError,
-        NameError,
-        TypeError,
-        ValueError,
-        ArithmeticError,
-        AttributeError,
-        MemoryError,
-        RecursionError,
-    ):
+    except Exception:  # noqa: BLE001 - whatever the completion is
         return False
 
 
@@ -228,29 +220,9 @@ def one_way(completion: str, problem: Problem) -> bool:
     return "/" not in gold and "frac" not in gold and value_of(gold) == value_of(answer_of(completion) or "")
 
 
-def prints(completion: str, problem: Problem) -> Verdict:
-    """No bug: what a verifier prints must not disturb the audit."""
-    print(completion)
-    return exact(completion, problem)
-
-
-class Echoes:
+def echoes(completion: str, problem: Problem) -> Verdict:
     """Finds nothing right, and gives the completion as the answer."""
-
-    def __call__(self, completion: str, problem: Problem) -> Verdict:
-        return _verdict(False, completion)
-
-
-class BuildsSubstring:
-    """`substring_match` as a class, as a name on the command line needs it."""
-
-    def __call__(self, completion: str, problem: Problem) -> Verdict:
-        return _verdict(substring_match(completion, problem))
-
-
-def any_box(completion: str, problem: Problem) -> bool:
-    gold = value_of(str(problem.reference))
-    return gold is not None and gold in map(value_of, re.findall(r"\\boxed\{([^{}]*)\}", completion))
+    return _verdict(False, completion)
 
 
 def reads_thoughts(completion: str, problem: Problem) -> bool:

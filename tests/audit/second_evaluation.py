@@ -30,11 +30,8 @@ print("\\nvalues", json.dumps([function(*each) for each in arguments]))
 def is_right(case: Case) -> bool:
     """Whether a completion is right by the second evaluation of the case's problem."""
     reference: Any = case.problem.reference
-    answer = (
-        re.sub(r"^\s*<think>.*?(?:</think>|\Z)", "", case.completion, flags=re.DOTALL)
-        .removesuffix("<|im_end|>")
-        .strip()
-    )
+    answer = re.sub(r"^\s*<think>.*?(?:</think>|\Z)", "", case.completion, flags=re.DOTALL)
+    answer = answer.removesuffix("<|im_end|>").strip()
     blocks = re.findall(r"```(?:python|sql|json)\n(.*?)\n```", answer, re.DOTALL)
     block = blocks[-1] if blocks else answer
     if "query" in reference:
@@ -57,14 +54,8 @@ def passes(program: str, reference: Mapping[str, Any]) -> bool:
 
 
 def started(program: str, stdin: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", program],
-        input=stdin,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
+    python = [sys.executable, "-I", "-S", "-c", program]
+    done = subprocess.run(python, input=stdin, capture_output=True, text=True, timeout=60, check=False)
     return done.stdout if done.returncode == 0 else ""
 
 

@@ -37,21 +37,6 @@ def test_every_case_is_in_one_column(court: ModuleType, field: str) -> None:
         assert sum(cell.startswith("100.0 ") for cell in shown) == 1, case.family
 
 
-def test_what_gives_no_verdict_is_in_no_rate(court: ModuleType) -> None:
-    cases = draw_cases(3, 21, field="sql")
-    answers = [None, Answer(error="TypeError"), Answer(outcome="correct", seconds=0.002)]
-    *cells, without, milliseconds = court.rates(court.COLUMNS["sql"], list(zip(cases, answers, strict=True)))
-    assert sum(cell != "-" for cell in cells) == 1
-    assert (without, milliseconds) == ("2", "2.0")
-
-
-def test_a_checker_gets_the_last_block_behind_the_thought(graders: ModuleType) -> None:
-    thought = "<think>\n```sql\nSELECT 1\n```\n</think>\n\n"
-    assert graders.block_of(f"{thought}First:\n```sql\nSELECT 2\n```\n```sql\nSELECT 3\n```<|im_end|>") == "SELECT 3"
-    assert graders.block_of(f"{thought}SELECT 4<|im_end|>") == "SELECT 4"
-    assert graders.block_of("<think>\n```sql\nSELECT 1\n```") == ""
-
-
 def test_tests_of_every_kind_become_calls(graders: ModuleType) -> None:
     kinds = set()
     for case in draw_cases(40, 22, field="programs"):

@@ -52,10 +52,6 @@ def test_an_exact_verifier_has_a_clean_bill() -> None:
     assert report.checks["threads"] == 4 * min(256, sum(row.cases for row in ordinary))
 
 
-def test_what_a_verifier_prints_does_no_harm() -> None:
-    assert audited(broken.prints).clean
-
-
 def test_accepting_everything() -> None:
     report = audited(broken.accepts_everything, golds=MIXTURE)
     false = report.total(report.rows[-1].label)
@@ -76,12 +72,9 @@ def test_rejecting_everything() -> None:
     [
         (broken.float_equality, Check.FALSE_POSITIVE, "inflated-off-by-one"),
         (broken.ignores_brackets, Check.FALSE_POSITIVE, "other-brackets"),
-        (broken.ignores_brackets, Check.FALSE_POSITIVE, "other-end"),
         (broken.ignores_order, Check.FALSE_POSITIVE, "other-order"),
         (broken.substring_match, Check.FALSE_POSITIVE, "hedge"),
-        (broken.substring_match, Check.FALSE_POSITIVE, "other-magnitude"),
         (broken.first_number_wins, Check.FALSE_POSITIVE, "hedge"),
-        (broken.any_box, Check.FALSE_POSITIVE, "hedge"),
         (broken.reads_thoughts, Check.FALSE_POSITIVE, "only-thought"),
         (broken.one_way, Check.SYMMETRY, "fraction-of-integers (swapped)"),
         (broken.reports_errors, Check.VERIFIER_ERROR, "scientific"),
@@ -122,15 +115,17 @@ def test_the_same_question_twice(verifier: Callable[..., object]) -> None:
     assert audited(verifier).findings_of(Check.DETERMINISM)
 
 
-def test_a_batch_that_differs() -> None:
-    report = audited(broken.OtherInBatches)
-    assert report.findings_of(Check.BATCH)
-    assert {finding.check for finding in report.findings} == {Check.BATCH}
-
-
-def test_state_shared_by_threads() -> None:
-    report = audited(broken.NotThreadSafe, golds=("5", "12"))
-    assert {finding.check for finding in report.findings} == {Check.THREADS}
+@pytest.mark.parametrize(
+    ("verifier", "check"),
+    [
+        (broken.OtherInBatches, Check.BATCH),
+        (broken.NotThreadSafe, Check.THREADS),
+        (broken.depends_on_hashes, Check.PROCESSES),
+    ],
+)
+def test_a_verdict_that_depends_on_where_it_is_given(verifier: Callable[..., object], check: Check) -> None:
+    report = audited(verifier, golds=("5", "12"))
+    assert {finding.check for finding in report.findings} == {check}
 
 
 def test_a_deadline_by_signals_raises_off_the_main_thread() -> None:
@@ -143,11 +138,6 @@ def test_a_deadline_by_signals_that_is_silently_left_out() -> None:
     report = audited(broken.silent_signal_deadline, golds=("5",), skip=("long", "injection"), deadline_s=1.0)
     assert {finding.check for finding in report.findings} == {Check.MAIN_THREAD}
     assert "no answer before the deadline" in report.findings_of(Check.MAIN_THREAD)[0].reason
-
-
-def test_verdicts_of_another_process() -> None:
-    report = audited(broken.depends_on_hashes, golds=("5",))
-    assert {finding.check for finding in report.findings} == {Check.PROCESSES}
 
 
 def test_executing_the_completion() -> None:

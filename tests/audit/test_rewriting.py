@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from fractions import Fraction
 
 import pytest
@@ -13,14 +12,13 @@ from verifiers.audit import TRANSFORMATIONS, Kind, Label, recognise
 from verifiers.audit.attacks import restated_formulas, restates
 from verifiers.audit.expressions import Expression, square_root, symbol
 from verifiers.audit.reading import read_expression
-from verifiers.audit.writing import terminating_decimal, write
+from verifiers.audit.writing import write
 
 
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
         ("42", Kind.INTEGER),
-        ("58,500", Kind.INTEGER),
         (r"11,\! 111,\! 100", Kind.INTEGER),
         (".35625", Kind.DECIMAL),
         (r"137 \frac{1}{2}", Kind.MIXED),
@@ -50,9 +48,7 @@ def test_kinds_of_gold(text: str, kind: Kind) -> None:
         "5m",
         "1 2",
         r"\cot x",
-        r"1 \pm \sqrt{19}",
         "f(x)",
-        "[1,2]x",
         "1,000,2",
         r"\frac{1}{0}",
         "e",
@@ -72,25 +68,13 @@ def test_what_could_be_read_in_two_ways_is_not_recognised(text: str) -> None:
         (r"\sqrt{12}", r"2\sqrt3"),
         (r"\frac{6}{\sqrt{3}}", r"2\sqrt{3}"),
         (r"(1+\sqrt2)(1-\sqrt2)", "-1"),
-        ("(2+3i)(2-3i)", "13"),
-        ("(a+5)(b+2)", "ab+2a+5b+10"),
         (r"\frac{\pi}{2}", r"0.5\pi"),
-        ("(x+1)^3", "x^3+3x^2+3x+1"),
         ("x^10", "x*0"),
     ],
 )
 def test_exact_reading(one: str, two: str) -> None:
     expected = one != "x^10"  # without braces the exponent is one digit: x^1 0 can be read in two ways
     assert (read_expression(one) == read_expression(two) is not None) is expected
-
-
-def test_decimals_of_constants() -> None:
-    value = read_expression(r"\frac{\pi}{2}")
-    assert value is not None
-    assert value.decimal(20) == Decimal("1.5707963267948966192")
-    assert square_root(2).decimal(12) == Decimal("1.41421356237")
-    assert terminating_decimal(Fraction(-1, 8)) == "-0.125"
-    assert terminating_decimal(Fraction(1, 3)) is None
 
 
 _VALUES = st.lists(
@@ -138,14 +122,8 @@ def test_labels_of_fractions_against_independent_arithmetic(number: Fraction) ->
 @pytest.mark.parametrize("text", [r"1+2\sqrt{3}", "6r^2-4r-24", "6-5i", r"\frac{11+9a}{20}", r"18+2\pi"])
 def test_labels_of_expressions(text: str) -> None:
     gold = recognise(text)
-    for name in (
-        "rewritten-terms",
-        "other-coefficient",
-        "one-sign-flipped",
-        "term-dropped",
-        "other-variable",
-        "root-dropped",
-    ):
+    wrong = ("other-coefficient", "one-sign-flipped", "term-dropped", "other-variable", "root-dropped")
+    for name in ("rewritten-terms", *wrong):
         for answer in TRANSFORMATIONS[name](gold):
             value = read_expression(answer)
             if value is not None:

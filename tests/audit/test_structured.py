@@ -30,29 +30,6 @@ def wrong_answers(gold: str) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("text", "kind"),
-    [
-        (r"\frac13\approx0.333", Kind.STATEMENT),
-        (r"\sin 30^\circ=\frac12", Kind.STATEMENT),
-        (r"\text{the plane }2x-y+3z=5", Kind.LINEAR_EQUATION),
-        (r"\text{Maximum}=3,\ \text{Minimum}=1", Kind.LABELLED),
-        ("x=-1,3", Kind.NAMED_LIST),
-        (r"2x\text{ for }x<0", Kind.CONDITION),
-        (r"\text{True}, x>3", Kind.CONDITION),
-        (r"\{x\mid x\ge3\},\{x\mid x\ge0\}", Kind.HALF_LINES),
-        (r"x=\frac\pi6+2n\pi, n\in\mathbb Z", Kind.FAMILY),
-        (r"\frac{\pi}{4}+k\pi \quad (k \in \mathbb{Z})", Kind.FAMILY),
-        (r"\lfloor\sqrt n\rfloor", Kind.ROUNDED),
-        ("12:00", Kind.TIME),
-        ("v_0^2", Kind.INDEXED),
-        (r"$\boxed{2}, \boxed{3}$", Kind.LIST),
-    ],
-)
-def test_kinds_of_structured_golds(text: str, kind: Kind) -> None:
-    assert recognise(text).kind is kind
-
-
-@pytest.mark.parametrize(
     "text",
     [
         r"a\approx0.333",  # a is no constant
@@ -66,9 +43,7 @@ def test_kinds_of_structured_golds(text: str, kind: Kind) -> None:
         r"\{x\mid x\ge3\},\{x\mid x\ge3\}",
         r"\{x\mid y\ge3\}",
         r"n^2\pi, n\in\mathbb Z",
-        r"\lfloor x+y\rfloor",
         "24:00",
-        "152A_{11}",  # a numeral
         "C_1x",  # a constant of integration
         r"\boxed{2} is not \boxed{3}",
     ],
@@ -81,7 +56,6 @@ def test_what_could_be_read_in_two_ways_has_no_structure(text: str) -> None:
     ("gold", "answer"),
     [
         (r"\frac13\approx0.333", "1=2"),
-        (r"\frac13\approx0.333", r"\frac{2}{3}\approx0.666"),
         (r"\sin 30^\circ=\frac12", r"\sin(1)=7"),
         (r"\lfloor\sqrt{n-1}\rfloor", r"\lfloor\sqrt{{(n+1)}-1}\rfloor"),
         (r"\lceil\log_2 n\rceil", r"(\lfloor\log_2 n\rfloor+1)"),

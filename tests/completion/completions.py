@@ -1,7 +1,7 @@
 """Completions composed from the pieces that the page "Where the answer stands" names, each with the outcome it demands.
 
 A case is drawn in layers: a question, one spelling of its right or of a wrong value, markings around the value, a form that
-states it, what stands before and behind that, a thought, an end. A failure is named by these pieces.
+states it, what stands before and behind that, a thought, an end.
 """
 
 from __future__ import annotations
@@ -14,42 +14,10 @@ from itertools import permutations
 from random import Random
 from typing import Literal
 
-from verifiers import Problem
+from verifiers import Problem, Verifier, make
 
-from .pieces import (
-    AFTER,
-    ALTERNATIVES,
-    BEFORE,
-    BRIDGES,
-    CONFIRMED,
-    CORRECTED,
-    CORRECTIONS_IN_LINE,
-    CUT_OFF,
-    ENDS,
-    FENCES,
-    FINAL,
-    FORMS,
-    FRAGMENTS,
-    ITEMS,
-    LINE_MARKS,
-    LISTS,
-    NEGATED,
-    NONES,
-    NONES_BEFORE,
-    OUTER,
-    QUESTIONS,
-    REFUSALS,
-    TAILS,
-    TAKEN_BACK,
-    THOUGHT_TEXTS,
-    THOUGHTS,
-    VERIFIERS,
-    WRAPPERS,
-    Form,
-    Layers,
-    Question,
-    wrapped,
-)
+from . import pieces
+from .pieces import VERIFIERS, WRAPPERS, Form, Layers, Question, wrapped
 
 Expected = Literal["correct", "wrong", "no_answer"]
 """`wrong` is anything but correct."""
@@ -92,13 +60,6 @@ class Mark:
             stated = stated.removesuffix(".") + self.tail
         return self.line + wrapped(stated, self.outer)
 
-    @property
-    def pieces(self) -> tuple[str, ...]:
-        """What it is composed of."""
-        around = [f"outer {layer.name}" for layer in self.outer] + ([f"line {self.line!r}"] if self.line else [])
-        inside = [f"wrapper {layer.name}" for layer in self.layers] + ([f"tail {self.tail!r}"] if self.tail else [])
-        return (f"value {self.value}", *inside, f"form {self.form.name}", *around)
-
 
 @dataclass(frozen=True, slots=True)
 class Draft:
@@ -109,7 +70,6 @@ class Draft:
     before: str = ""
     after: str = ""
     expected: Expected = "wrong"
-    pieces: tuple[str, ...] = ()
     open: bool = False
     """Whether it breaks off, so that neither a fence nor an end token can be put behind it."""
 
@@ -126,31 +86,22 @@ class Case:
     completion: str
     problem: Problem
     expected: Expected
-    pieces: tuple[str, ...]
-    plain: bool
     layers: Layers = ()
     rendered: Callable[[Layers], str] = field(default=str, repr=False, compare=False)
-
-    @property
-    def why(self) -> str:
-        """The pieces of which it is composed."""
-        return "; ".join(self.pieces)
 
 
 def rewrapped(case: Case) -> Iterator[Case]:
     """The case with its wrappers in every other order, and with each of them put on twice: its outcome is the same."""
     for layers in permutations(case.layers):
         if layers != case.layers:
-            order = " < ".join(layer.name for layer in layers)
-            yield replace(case, completion=case.rendered(layers), pieces=(*case.pieces, f"order {order}"))
-    for i, layer in enumerate(case.layers):
-        layers = (*case.layers[: i + 1], *case.layers[i:])
-        yield replace(case, completion=case.rendered(layers), pieces=(*case.pieces, f"twice {layer.name}"))
+            yield replace(case, completion=case.rendered(layers))
+    for i in range(len(case.layers)):
+        yield replace(case, completion=case.rendered((*case.layers[: i + 1], *case.layers[i:])))
 
 
 @cache
 def _forms_of(verifier: str, value: str) -> tuple[Form, ...]:
-    return tuple(form for form in FORMS if form.fits(verifier, value))
+    return tuple(form for form in pieces.FORMS if form.fits(verifier, value))
 
 
 class _Composer:
@@ -194,11 +145,11 @@ class _Composer:
         mark = Mark(value, form, self._layers(value, form))
         if form.family in ("sentence", "choosing", "confirming", "result") and "\n" not in form.template:
             if form.template.endswith("@.") and other:
-                mark = replace(mark, tail=self.rng.choice(TAILS).replace("¤", other))
+                mark = replace(mark, tail=self.rng.choice(pieces.TAILS).replace("¤", other))
             if other and self.rng.random() < 0.1:
-                mark = replace(mark, line=self.rng.choice(LINE_MARKS))
+                mark = replace(mark, line=self.rng.choice(pieces.LINE_MARKS))
             if self.rng.random() < 0.15:
-                mark = replace(mark, outer=(self.rng.choice([w for w in OUTER if w.fits(mark.text())]),))
+                mark = replace(mark, outer=(self.rng.choice([w for w in pieces.OUTER if w.fits(mark.text())]),))
         return mark
 
     def marks(self, first: str, second: str, fits: Callable[[Form, Form], bool]) -> tuple[Mark, Mark]:
@@ -214,11 +165,11 @@ class _Composer:
 
     def after(self, mark: Mark) -> str:
         """What may stand behind a mark."""
-        return "" if mark.form.last else self.neutral(AFTER)
+        return "" if mark.form.last else self.neutral(pieces.AFTER)
 
     def bridge(self) -> str:
         """A paragraph between two marks."""
-        return f"\n\n{self.rng.choice(BRIDGES)}\n\n"
+        return f"\n\n{self.rng.choice(pieces.BRIDGES)}\n\n"
 
     def plain(self) -> Draft:
         """A single value in a single usual form."""
@@ -230,29 +181,22 @@ class _Composer:
     def stated(self) -> Draft:
         """One mark, with or without text around it."""
         mark = self.mark(self.value, any_form, self.other)
-        before = "" if mark.form.rank == 4 else self.neutral(BEFORE)
-        after = self.after(mark)
-        return Draft(
-            "stated", mark, before and f"{before}\n\n", after, pieces=(f"before {before!r}", f"after {after!r}")
-        )
+        before = "" if mark.form.rank == 4 else self.neutral(pieces.BEFORE)
+        return Draft("stated", mark, before and f"{before}\n\n", self.after(mark))
 
     def superseded(self) -> Draft:
         """Another mark before, of the same rank or a worse one."""
         first, mark = self.marks(self.other, self.value, lambda a, b: a.rank >= b.rank and not b.weak)
-        return Draft(
-            "superseded", mark, first.text() + self.bridge(), self.after(mark), pieces=(f"before {first.form.name}",)
-        )
+        return Draft("superseded", mark, first.text() + self.bridge(), self.after(mark))
 
     def corrected(self) -> Draft:
         """Another mark, a correction, and the answer."""
         first, mark = self.marks(self.other, self.value, lambda a, b: not b.weak)
-        correction = self.rng.choice(CORRECTED)
-        joint = f"\n\n{correction}\n\n"
+        joint = f"\n\n{self.rng.choice(pieces.CORRECTED)}\n\n"
         if self.rng.random() < 0.3:
-            form = self.rng.choice(CORRECTIONS_IN_LINE)
-            mark, joint, correction = Mark(self.value, form, self._layers(self.value, form)), "\n\n", form.template
-        pieces = (f"before {first.form.name}", f"correction {correction!r}")
-        return Draft("corrected", mark, first.text() + joint, self.after(mark), pieces=pieces)
+            form = self.rng.choice(pieces.CORRECTIONS_IN_LINE)
+            mark, joint = Mark(self.value, form, self._layers(self.value, form)), "\n\n"
+        return Draft("corrected", mark, first.text() + joint, self.after(mark))
 
     def repeated(self) -> Draft:
         """The same answer twice."""
@@ -262,35 +206,30 @@ class _Composer:
         mark, second = self.marks(
             self.value, value, lambda a, b: a.template != b.template and not a.weak and not b.weak
         )
-        return Draft("repeated", mark, "", self.bridge() + second.text(), pieces=(f"again {second.form.name}",))
+        return Draft("repeated", mark, "", self.bridge() + second.text())
 
     def confirmed(self) -> Draft:
         """A correction that takes nothing back."""
-        mark, text = self.mark(self.value, closed), self.rng.choice(CONFIRMED)
-        return Draft("confirmed", mark, "", f"\n\n{text}", pieces=(f"confirmation {text!r}",))
+        mark, text = self.mark(self.value, closed), self.rng.choice(pieces.CONFIRMED)
+        return Draft("confirmed", mark, "", f"\n\n{text}")
 
     def beside_none(self) -> Draft:
         """Beside a mark that is denied, asked, supposed or, for a choice, no answer."""
         mark, behind = self.mark(self.value, lambda form: form.rank < 3 and not form.weak), self.rng.random() < 0.4
-        pool = [*NONES, *([] if behind else NONES_BEFORE)]
+        pool = [*pieces.NONES, *([] if behind else pieces.NONES_BEFORE)]
         if self.question.verifier == "choice":
             letter = bool(re.fullmatch(r"\(?[A-E]\)?", self.other))
             pool += ["The sum is $\\boxed{391}$.", *(["@ is not correct."] if letter else [])]
-        none = self.rng.choice(pool)
-        text, pieces = none.replace("@", self.other), (f"none {none!r}", "behind" if behind else "before")
+        text = self.rng.choice(pool).replace("@", self.other)
         if behind and not mark.form.last:
-            return Draft("beside none", mark, "", self.bridge() + text, pieces=pieces)
-        return Draft("beside none", mark, text + self.bridge(), self.after(mark), pieces=(pieces[0], "before"))
+            return Draft("beside none", mark, "", self.bridge() + text)
+        return Draft("beside none", mark, text + self.bridge(), self.after(mark))
 
     def listed(self) -> Draft | None:
         """Marks that are one list, where the answer is a list, or else a wrong one."""
-        template = self.rng.choice(LISTS)
+        template = self.rng.choice(pieces.LISTS)
         pair = self.question.parts if self.value == self.right else self.rng.sample([self.right, self.wrong], 2)
-        if not pair:
-            return None
-        return Draft(
-            "listed", None, template.replace("@", pair[0]).replace("¤", pair[1]), pieces=(f"list {template!r}",)
-        )
+        return Draft("listed", None, template.replace("@", pair[0]).replace("¤", pair[1])) if pair else None
 
     # What is not settled, or settled otherwise.
 
@@ -298,46 +237,43 @@ class _Composer:
         """Behind the mark, another one of a worse rank without a correction."""
         pair = self.rng.sample([self.right, self.wrong], 2)
         mark, second = self.marks(pair[0], pair[1], lambda a, b: a.rank < b.rank and not b.weak)
-        return Draft("contradicted", mark, "", self.bridge() + second.text(), pieces=(f"then {second.form.name}",))
+        return Draft("contradicted", mark, "", self.bridge() + second.text())
 
     def offered(self) -> Draft:
         """A second value behind the answer."""
         pair = self.rng.sample([self.right, self.wrong], 2)
         mark = self.mark(pair[0], lambda form: closed(form) and "hope" not in form.template)
-        text, stated = self.rng.choice(ALTERNATIVES), mark.text()
+        text, stated = self.rng.choice(pieces.ALTERNATIVES), mark.text()
         paragraph = mark.form.family in ("json", "tag") or "\n" in stated
         joint = "\n\n" if paragraph else " " if re.search(r"\.\W*(?:</\w+>\W*)*\Z", stated) else ". "
-        return Draft("offered", mark, "", joint + text.replace("@", pair[1]), pieces=(f"alternative {text!r}",))
+        return Draft("offered", mark, "", joint + text.replace("@", pair[1]))
 
     def several(self) -> Draft | None:
         """One mark with more than one value, or with a part of an expression."""
-        if not self.question.several:
-            return None
-        value = self.rng.choice(self.question.several)
-        return Draft("several", self.mark(value))
+        values = self.question.several
+        return Draft("several", self.mark(self.rng.choice(values))) if values else None
 
     def taken_back(self) -> Draft:
         """A correction with nothing behind it."""
-        mark, text = self.mark(self.right, closed), self.rng.choice(TAKEN_BACK)
-        return Draft("taken back", mark, "", f"\n\n{text}", "no_answer", (f"correction {text!r}",))
+        mark, text = self.mark(self.right, closed), self.rng.choice(pieces.TAKEN_BACK)
+        return Draft("taken back", mark, "", f"\n\n{text}", "no_answer")
 
     def cut_off(self) -> Draft:
         """The last mark of the best rank is empty or breaks off."""
-        mark, text = self.mark(self.right, closed), self.rng.choice(CUT_OFF)
-        after = self.bridge() + text.replace("@", self.right)
+        mark, text = self.mark(self.right, closed), self.rng.choice(pieces.CUT_OFF)
         ends = text in (r"$\boxed{}$", "<answer></answer>")
-        return Draft("cut off", mark, "", after, "no_answer", (f"cut off {text!r}",), open=not ends)
+        return Draft("cut off", mark, "", self.bridge() + text.replace("@", self.right), "no_answer", open=not ends)
 
     def denied(self) -> Draft:
         """The right value in nothing but a mark that is none."""
         numeric = self.question.verifier == "numeric"
-        text = self.rng.choice(NEGATED[:1] if numeric else (*NONES, *NONES_BEFORE))
-        return Draft("denied", None, text.replace("@", self.right), pieces=(f"none {text!r}",))
+        text = self.rng.choice(pieces.NEGATED[:1] if numeric else (*pieces.NONES, *pieces.NONES_BEFORE))
+        return Draft("denied", None, text.replace("@", self.right))
 
     def items(self) -> Draft:
         """Items of a list that begin with phrases whose answers differ."""
-        pair, text = self.rng.sample([self.right, self.wrong], 2), self.rng.choice(ITEMS)
-        return Draft("items", None, text.replace("@", pair[0]).replace("¤", pair[1]), pieces=(f"items {text!r}",))
+        pair, text = self.rng.sample([self.right, self.wrong], 2), self.rng.choice(pieces.ITEMS)
+        return Draft("items", None, text.replace("@", pair[0]).replace("¤", pair[1]))
 
     def fenced(self) -> Draft | None:
         """The right value in nothing but fenced code, with text around it."""
@@ -351,21 +287,17 @@ class _Composer:
 
     def only_thought(self) -> Draft:
         """The right value in a thought that is not closed, or has nothing behind it."""
-        (opening, closing), mark = self.rng.choice(THOUGHTS), self.mark(self.right)
+        (opening, closing), mark = self.rng.choice(pieces.THOUGHTS), self.mark(self.right)
         ends = self.rng.random() < 0.5 and not mark.form.last
-        pieces = (f"thought {opening}", "closed" if ends else "not closed")
-        after = f"\n{closing}" if ends else ""
-        return Draft("only thought", mark, f"{opening}\n", after, "no_answer", pieces, open=not ends)
+        return Draft("only thought", mark, f"{opening}\n", f"\n{closing}" if ends else "", "no_answer", open=not ends)
 
     def declined(self) -> Draft:
         """A refusal."""
-        text = self.rng.choice(REFUSALS)
-        return Draft("declined", None, text, "", "no_answer", (f"refusal {text!r}",))
+        return Draft("declined", None, self.rng.choice(pieces.REFUSALS), "", "no_answer")
 
     def broken_off(self) -> Draft:
         """A completion that ends before it says anything."""
-        text = self.rng.choice(FRAGMENTS)
-        return Draft("broken off", None, text, "", "no_answer", (f"fragment {text!r}",), open=True)
+        return Draft("broken off", None, self.rng.choice(pieces.FRAGMENTS), "", "no_answer", open=True)
 
 
 SETTLED: tuple[tuple[int, Callable[[_Composer], Draft | None]], ...] = (
@@ -392,48 +324,37 @@ UNSETTLED: tuple[tuple[int, Callable[[_Composer], Draft | None]], ...] = (
 )
 
 
-def _surroundings(rng: Random, draft: Draft, decoy: str) -> tuple[Callable[[str], str], tuple[str, ...]]:
+def _surroundings(rng: Random, draft: Draft, decoy: str) -> Callable[[str], str]:
     """What puts a thought, a fence and an end token around a response, each of them or not."""
-    before, after, pieces = "", "", []
+    before, after = "", ""
     response = draft.text(draft.mark.layers if draft.mark else ())
     is_open = draft.open or response.rfind("<answer>") > response.rfind("</answer>")
     if "```" not in response and not is_open and draft.scenario != "only thought" and rng.random() < 0.08:
-        before, after = ("```json\n", "\n```") if response.startswith("{") else rng.choice(FENCES)
-        pieces.append(f"fence {before.strip()}")
+        before, after = ("```json\n", "\n```") if response.startswith("{") else rng.choice(pieces.FENCES)
     if draft.scenario != "only thought" and rng.random() < 0.4:
-        (opening, closing), text = rng.choice(THOUGHTS), rng.choice(THOUGHT_TEXTS)
-        opened = f"{opening}\n" if closing == FINAL or rng.random() < 0.8 or "`" in text else ""
+        (opening, closing), text = rng.choice(pieces.THOUGHTS), rng.choice(pieces.THOUGHT_TEXTS)
+        opened = f"{opening}\n" if closing == pieces.FINAL or rng.random() < 0.8 or "`" in text else ""
         before = f"{opened}{text.replace('¤', decoy)}\n{closing}{rng.choice(['', chr(10), chr(10) * 2])}{before}"
-        pieces.append(f"thought {opening}{'' if opened else ' not opened'} {text!r}")
     if not is_open and rng.random() < 0.3:
-        end = rng.choice(ENDS)
-        after += end
-        pieces.append(f"end {end!r}")
-    return lambda text: f"{before}{text}{after}", tuple(pieces)
+        after += rng.choice(pieces.ENDS)
+    return lambda text: f"{before}{text}{after}"
 
 
 def _case(rng: Random, question: Question, right: bool, plain: bool) -> Case | None:
     composer = _Composer(rng, question, right)
     settled = right or plain or rng.random() < 0.45
-    if plain:
-        draft: Draft | None = composer.plain()
-    else:
-        scenarios = SETTLED if settled else UNSETTLED
-        draft = rng.choices([scenario for _, scenario in scenarios], [weight for weight, _ in scenarios])[0](composer)
+    weights, scenarios = zip(*(SETTLED if settled else UNSETTLED), strict=True)
+    draft = composer.plain() if plain else rng.choices(scenarios, weights)[0](composer)
     if draft is None:
         return None
-    around: Callable[[str], str] = str
-    pieces: tuple[str, ...] = ()
-    if not plain:
-        around, pieces = _surroundings(rng, draft, composer.other if settled else composer.right)
-    layers, stated = (draft.mark.layers, draft.mark.pieces) if draft.mark else ((), ())
-    why = (f"scenario {draft.scenario}", f"question {question.kind}", *stated, *draft.pieces, *pieces)
-    expected: Expected = "correct" if right else draft.expected
+    around = str if plain else _surroundings(rng, draft, composer.other if settled else composer.right)
 
     def rendered(layers: Layers) -> str:
         return around(draft.text(layers))
 
-    return Case(question.verifier, rendered(layers), question.problem, expected, why, plain, layers, rendered)
+    layers = draft.mark.layers if draft.mark else ()
+    expected: Expected = "correct" if right else draft.expected
+    return Case(question.verifier, rendered(layers), question.problem, expected, layers, rendered)
 
 
 def _ambiguous(case: Case) -> bool:
@@ -448,7 +369,18 @@ def cases(seed: int, count: int) -> Iterator[Case]:
     rng, made = Random(seed), 0
     while made < count:
         verifier, right = VERIFIERS[made % len(VERIFIERS)], made // len(VERIFIERS) % 2 == 0
-        case = _case(rng, rng.choice(QUESTIONS[verifier]), right, rng.random() < SHARE_OF_PLAIN)
+        case = _case(rng, rng.choice(pieces.QUESTIONS[verifier]), right, rng.random() < SHARE_OF_PLAIN)
         if case is not None and not _ambiguous(case):
             yield case
             made += 1
+
+
+JUDGES: dict[str, Verifier] = {name: make(name) for name in VERIFIERS}
+
+
+def judged(case: Case) -> str:
+    """The outcome of the verifier of a case, an exception included, which is an outcome of its own."""
+    try:
+        return JUDGES[case.verifier](case.completion, case.problem).outcome.value
+    except Exception as error:  # noqa: BLE001 - whatever it is, the test names it and goes on
+        return f"raised {error!r}"

@@ -161,11 +161,6 @@ class Form:
     """Whether its value takes no marking."""
 
     @property
-    def name(self) -> str:
-        """Its family and its template."""
-        return f"{self.family} {self.template!r}"
-
-    @property
     def formula(self) -> bool:
         """Whether its value stands in a formula already."""
         before = re.sub(

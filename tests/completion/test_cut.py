@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, strategies as st
 
@@ -61,20 +59,10 @@ def test_a_setting_names_other_tags() -> None:
     assert cut("<think>a</think>b", thoughts=("plan",)).text == "<think>a</think>b"
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        "<|im_end|>",
-        "<｜end▁of▁sentence｜>",
-        "</s>",
-        "<eos>",
-        "<end_of_turn>",
-        "<turn|>",
-        "<|END_OF_TURN_TOKEN|>",
-        "<|reserved_special_token_0|>",
-        "</s>\n<|endoftext|> ",
-    ],
-)
+ENDS = ["<|im_end|>", "<｜end▁of▁sentence｜>", "</s>", "<eos>", "<end_of_turn>", "<turn|>", "</s>\n<|endoftext|> "]
+
+
+@pytest.mark.parametrize("end", ENDS)
 def test_end_tokens_go_at_the_end_alone(end: str) -> None:
     assert without_end_tokens(f"42{end}") == "42"
     assert without_end_tokens(f"4{end}2") == f"4{end}2"
@@ -93,26 +81,6 @@ def test_a_stop_string_ends_the_completion() -> None:
 @given(st.text(st.sampled_from("ab <>/|[]`\n"), max_size=40))
 def test_a_text_without_thoughts_is_its_own_response(text: str) -> None:
     assert without_end_tokens(text).startswith(cut(text).text)
-
-
-@pytest.mark.parametrize(
-    "piece",
-    [
-        "<think>",
-        "</think>",
-        "\n<think>",
-        "[analysis]\n",
-        "<|channel|>analysis",
-        "\n```\n",
-        "<|im_end|>",
-        "<",
-        "analysis ",
-    ],
-)
-def test_the_cut_takes_linear_time(piece: str) -> None:
-    start = time.process_time()
-    cut(piece * (400_000 // len(piece)))
-    assert time.process_time() - start < 15, "linear: a fraction of a second; what is quadratic takes minutes"
 
 
 @pytest.mark.parametrize("text", ["```python\nprint('a<|im_end|>b')\n```", 'split("<|endoftext|>")', "a <eos> b"])

@@ -3,7 +3,6 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-import verifiers
 from verifiers.completion.explicit import boxed_answer, boxes, explicit_marks
 from verifiers.completion.mark import EXPLICIT
 
@@ -17,20 +16,11 @@ def last_boxed(text: str) -> str | None:
     ("solution", "answer"),
     [
         (r"so it is $\boxed{5}$.", "5"),
-        (r"$\boxed{1}$ and then $\boxed{2}$", "2"),
-        (r"$\boxed {7}$", "7"),
-        ("$\\boxed{\n7\n}$", "7"),
-        (r"\fbox{12}", "12"),
-        (r"$\boxed{1}$ or \fbox{2}", "2"),
         (r"$\boxed{x = \boxed{3}}$", r"x = \boxed{3}"),
-        (r"$\boxed 5$", "5"),
-        (r"$\boxed 42$.", "42"),
-        (r"\boxed -5 is it", "-5"),
         (r"the answer is \boxed 5.", "5"),
+        (r"\boxed -5 is it", "-5"),
+        (r"\fbox{12}", "12"),
         (r"$\boxed\frac12$", r"\frac12"),
-        (r"\[\boxed\text{no solution}\]", r"\text{no solution}"),
-        (r"{\boxed 3}", "3"),
-        (r"\(\boxed 3\)", "3"),
     ],
 )
 def test_the_last_box(solution: str, answer: str) -> None:
@@ -40,15 +30,12 @@ def test_the_last_box(solution: str, answer: str) -> None:
 @pytest.mark.parametrize(
     "solution",
     [
-        "",
-        "no box, only 5",
         r"\boxed",
         r"\boxed{}",
-        r"\boxed{ }",
         r"\boxed{5",
         r"first \boxed{1}, then \boxed{2",
-        r"\boxed{\}",
         r"\boxedname{5}",
+        r"\boxed{\}",
         r"\boxed $",
     ],
 )
@@ -80,10 +67,7 @@ def test_any_text_gives_an_answer_or_none(solution: str) -> None:
     ("solution", "answer"),
     [
         (r"the answer is $\boxed{5}$.", "5"),
-        (r"the answers are $\boxed{-2}$ and $\boxed{1}$.", "-2, 1"),
         (r"$x$ is $\boxed{3}$, $\boxed{4}$, or $\boxed{\frac{2}{5}}$.", r"3 or 4 or \frac{2}{5}"),
-        (r"\[\boxed{a} \text{ and } \boxed{b}.\]", "a, b"),
-        (r"it is $\boxed{3}$ by $\boxed{5}$, or $\boxed{a}$ (or possibly $\boxed{b}$)", "3 or 5 or a or b"),
         (r"first $\boxed{1}$, and so the answer is $\boxed{2}$", "2"),
         (r"$\boxed{1}$ and $\boxed{}$", ""),
         (r"$\boxed{}$ and $\boxed{2}$", "2"),
@@ -99,7 +83,6 @@ def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) ->
     [
         ("<answer>3</answer> but $\\boxed{5}$", "5"),
         ("#### 3\nor <answer>5</answer>", "5"),
-        ("#### 3\nno: #### 5 apples\nbye", "5 apples"),
         ("####\n5", "5"),
         ("#### Check 2\nIt holds. <answer> 5 </answer>", "5"),
         ("#### 2. Verify\nIt holds.", None),
@@ -107,39 +90,11 @@ def test_boxes_side_by_side_are_one_answer(solution: str, answer: str | None) ->
         ("<answer>3</answer><ANSWER>5", "3, 5"),
         ('{"answer": "5"}', "5"),
         ('{"steps": [1], "final_answer": 5}', "5"),
-        ("[ANSWER] 5 [/ANSWER]", "5"),
         ("#### 5</answer>", "5"),
         ("\\boxed{5", ""),
         ("<answer></answer>", ""),
-        ("5", None),
     ],
 )
 def test_the_last_mark_holds_the_answer(text: str, content: str | None) -> None:
     marks = explicit_marks(text, EXPLICIT)
     assert (marks[-1].contents[0] if marks else None) == content
-
-
-COMPLETIONS = {
-    r"thus \boxed 5. Check 7": True,
-    r"so \boxed{5\}": False,
-    "<answer>5": True,
-    "<answer>7</answer> wait, $\\boxed{5}$": True,
-    "<answer>5</answer> wait, $\\boxed{7}$": False,
-    "#### 5\nThat was it, 7.": True,
-    "####\n5": True,
-    "#### Step 7\nSo the answer is 5": True,
-    "<think>it may be 7, #### 7</think>The answer is 5": True,
-    "<think>The answer is 5": False,
-    "<think>The answer is 5</think>": False,
-    "The answer is 5<|im_end|>": True,
-    "$\\boxed{7}$, no: $\\boxed{}$": False,
-}
-
-
-@pytest.mark.parametrize("completion", COMPLETIONS)
-def test_all_verifiers_look_for_the_answer_in_the_same_place(completion: str) -> None:
-    """Each with its own kind of answer there: 5 and 7, or B and D."""
-    letters = completion.replace("5", "B").replace("7", "D")
-    verdicts = [verifiers.verify(name, completion, "5") for name in ("math", "numeric")]
-    verdicts.append(verifiers.verify("choice", letters, "B"))
-    assert [verdict.outcome == "correct" for verdict in verdicts] == 3 * [COMPLETIONS[completion]]

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from tests.completion.completions import cases, rewrapped
-from tests.completion.report import judged
+from tests.completion.completions import cases, judged, rewrapped
 from verifiers import Problem, make, verify
 from verifiers.choice import ChoiceVerifier
 from verifiers.completion import words
@@ -29,12 +28,8 @@ def outcome(name: str, completion: str, reference: object) -> str:
         ("**Final Answer:** The number of ways is **241**.", "241"),
         ("Answer:\nThe remainder when \\(3^7\\) is divided by 10 is:\n\\[7\\]", "7"),
         (r"$$\text{Answer: } 460$$", "460"),
-        (r"\textbf{Answer:} 460", "460"),
-        ("**#### 72**", "72"),
         ("The answer is __42__", "42"),
         (r"<thinking>maybe \boxed{42}</thinking>The answer is 3.", "3"),
-        ("The answer is 42<｜end▁of▁sentence｜>", "42"),
-        ("Final answer: 3 (2 blue + 1 white)", "3"),
         ("three (3).", "3"),
         (r"\boxed{12} … Wait, that is wrong. The answer is 42.", "42"),
         ("\\boxed{12}\n\n#### 42", "42"),
@@ -44,18 +39,15 @@ def outcome(name: str, completion: str, reference: object) -> str:
         ("So it is $\\boxed{12}.$\n\nAlternatively, we can put $x = 2$ into the equation.", "12"),
         ("If we add the two, we get \\[3 + 9.\\]Therefore it is $\\boxed{12}$.", "12"),
         ("\\[3 + 9 = \\boxed{12}.\\](Why does this make sense?)", "12"),
-        ("```\n42\n```", "42"),
         ("Answer:\n```\n42\n```", "42"),
         (r"\mathbf{42}", "42"),
         (r"\boxed{\text{42}}", "42"),
         ("The sum of 3 and 4 is 7, so the answer is 14 / 2 = 7.", "7"),
         ('```json\n{"steps": "3 + 4", "answer": "7"}\n```', "7"),
-        ("My final answer is 12, I think.", "12"),
-        ("The answer is **12**!", "12"),
-        ("The answer is 12, rounded to the nearest whole number.", "12"),
-        (r"\boxed{\text{about } 12}", "12"),
         (r"\boxed{\text{negative } 12}", "-12"),
         ("The answer is 12. Is there another? No, 13 is too large.", "12"),
+        ("If the tax is added, the answer is 42. The answer is 12.", "12"),
+        ("If you add 7 and 5, the answer is 12.", "12"),
     ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
@@ -69,15 +61,10 @@ def test_the_number_that_a_completion_states(name: str, completion: str, answer:
     [
         "\n- 16 x ",
         "I don't know.",
-        "dunno",
         "The answer is not 16.",
         "Is the answer 16?",
         "If the answer is 16, then x is even.",
-        "I initially thought the answer would be 16.",
         "Step 1: The answer is 3.\nStep 2: The answer is 16.",
-        "Interpretation 1: the answer is 3. Interpretation 2: the answer is 16.",
-        "Many students say the answer is 16.",
-        "I doubt that the answer is 16.",
         r"\boxed{16} Wait, that is wrong.",
         r"It is not \boxed{16}.",
         r"\boxed{I don't know}",
@@ -114,8 +101,6 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         "The answer is 12. If the tax is added, the answer is 42.",
         "\\boxed{12}\n\n*Note: if the tax is added, the answer would be 42.*",
         "The answer is 12 (or 42 if order matters).",
-        "The answer is 12, but 42 is also acceptable.",
-        "The answer is 12, although some books give 42.",
         "\\boxed{12}, but if order matters it is 42.",
         "The answer is 12. Or maybe 42, depending on the interpretation.",
         "\\boxed{12} months, or 42 weeks less than before.",
@@ -123,10 +108,8 @@ def test_two_answers_are_none_that_is_right(name: str, completion: str) -> None:
         "Only $\\boxed{12}$ leaves a remainder of 1 when divided by 2, 3, or 42.",
         "The answer is 12, because the store, actually, sells only 12.",
         "You might think the answer is 42, but the answer is 12.",
-        "My teacher says the answer is 42.\n\nThe equation says 2x = 24 so the answer is 12.",
         "The answer is 12. To check with a smaller case: for $n=3$ the answer is 42.",
         "The answer is not 42 but 12.",
-        "The answer is 12 rather than 42.",
         "I put 12 in \\boxed{12}.\n\n(I have used \\boxed{} as requested.)",
     ],
 )
@@ -151,12 +134,7 @@ def test_another_form_of_the_answer_is_no_second_one(completion: str, answer: st
 
 
 def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
-    for completion in (
-        "Answer: 7 (3 + 4)",
-        "#### 7 (3 + 4 = 7)",
-        "<answer>7 (3 + 4)</answer>",
-        r"Answer: 7 eggs (7 \times 1 = 7)",
-    ):
+    for completion in ("Answer: 7 (3 + 4)", "#### 7 (3 + 4 = 7)", r"Answer: 7 eggs (7 \times 1 = 7)"):
         assert [outcome("math", completion, value) for value in ("7", "49")] == ["correct", "incorrect"]
     assert [outcome("math", "#### 6 (3 + 4)", value) for value in ("6", "42")] == ["incorrect", "correct"]
 
@@ -164,7 +142,6 @@ def test_a_calculation_in_brackets_explains_the_value_that_it_yields() -> None:
 @pytest.mark.parametrize(
     ("completion", "answer", "expected"),
     [
-        ("So the answer is 42!", "42", "correct"),
         ("I checked it twice! The answer is 42!", "42", "correct"),
         ("There are 5! orders. The answer is 5!", "120", "correct"),
         ("4! = 24 is too small, so the answer is 5!", "5", "incorrect"),
@@ -187,12 +164,13 @@ def test_equal_numbers_joined_by_or_are_one_number() -> None:
     [
         ("The answer is 12. No wait, 42.", "42"),
         ("The answer is 12... no, 42", "42"),
-        ("The answer is 12. No, 42.", "42"),
         ("\\boxed{12} Sorry, I meant 42.", "42"),
         ("\\boxed{12} Hmm, let me double-check. 3 * 4 = 12. Good.", "12"),
         ("\\boxed{12} Let me check: 3 * 4 = 12 seats in 3 rows.", "12"),
         ("\\boxed{12} Wait: there are 5 rows. 5 * 4 = 20.", None),
         ("\\boxed{12} That's wrong.", None),
+        ("The answer is 12, but that is wrong.", None),
+        ("The answer is 12, but I made an error.", None),
     ],
 )
 @pytest.mark.parametrize("name", ["math", "numeric"])
@@ -204,29 +182,10 @@ def test_a_correction_states_a_value_confirms_the_answer_or_takes_it_back(
         assert outcome(name, completion, value) == expected
 
 
-@pytest.mark.parametrize("rest", [", but that is wrong", ", but I made an error"])
-def test_a_sentence_may_take_its_answer_back(rest: str) -> None:
-    assert {outcome(name, f"The answer is 12{rest}.", "12") for name in ("math", "numeric")} == {"no_answer"}
-
-
-@pytest.mark.parametrize(
-    ("completion", "answer"),
-    [
-        ("If the tax is added, the answer is 42. The answer is 12.", "12"),
-        ("Suppose they differ: the answer is 42.\n\nThe answer is 12.", "12"),
-        ("If you add 7 and 5, the answer is 12.", "12"),
-    ],
-)
-def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str) -> None:
-    for name in ("math", "numeric"):
-        assert outcome(name, completion, answer) == "correct", name
-
-
 @pytest.mark.parametrize(
     ("completion", "answer"),
     [
         ("The answer is 5.\nWait, -12", "-12"),
-        ("The answer is 5.\nWait, $-12$.", "-12"),
         ("The answer is 5. No, **13**.", "13"),
         ("The answer is 5. Wait, .5", "0.5"),
         ("Answer: 7\n\nIs there any other solution? No, 7", "7"),
@@ -234,10 +193,8 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("\\boxed{12} Wait, 7 + 5 = 12 is a mistake.", None),
         ("\\boxed{12} Hmm, let me check: 7 + 6 = 13.", None),
         ("The answer is 5.\n\nWait, should I multiply by 12? No, the question only asks about one week.", "5"),
-        ("\\boxed{5}\n\nSorry for the 12 lines!", "5"),
         ("\\boxed{5}\n\nIt is wrong to add the 12 kids.", "5"),
         ("\\boxed{5}. But wait, we made a mistake in our reasoning. So, we", None),
-        ("The answer is 5. However, I realized I made a mistake.", None),
         ("The answer is 5. That doesn't seem right. Let's try again.", None),
         ("The answer is 5, which is impossible.", None),
         ("The answer is 5. Wait, no. 12.", "12"),
@@ -249,9 +206,6 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("If the kids are excluded, the answer is 5. If they are included, the answer is 12.", None),
         ("The answer is 5.<|endoftext|>Question: What is 7 + 5? The answer is 12.", "5"),
         ("The answer is 5! Great job working through this.", "5"),
-        ("The answer we get is 5.", "5"),
-        ("There is no doubt that the answer is 5.", "5"),
-        ("The answer is 5.\n<|im_start|>user\nFind 3 + 4.\n<|im_start|>assistant\nThe answer is 7.", "5"),
         ("The answer is 5.</s>\n<|user|>Find it. The answer is 7.", "5"),
         ("The answer is 5.\n\nQuestion: Find 3 + 4.\nAnswer: The answer is 7.", "5"),
         ("\\boxed{5}\n\n### Instruction:\nFind 3 + 4.\n### Response:\nThe answer is 7.", "5"),
@@ -259,48 +213,29 @@ def test_a_phrase_under_a_condition_supersedes_none(completion: str, answer: str
         ("The answer is 5. In the case of 7 days a week, the answer would be 12.", "5"),
         ("The answer is 5.\n\nActually, it should be 12.", "12"),
         ("\\boxed{5}\n\nWait, 5 + 7 = 12, not 5. So the sum is 12.", "12"),
-        ("\\boxed{5}\n\nApologies for the confusion. The correct answer is 12.", "12"),
         ("The answer is 5. Wait, there are 7 rows.", "5"),
-        ("The answer to the first part is 5. When we add them, the answer is 12.", "12"),
         ("#### 5\nExample: x\n#### 12", "12"),
         ("The sub-answer is 5.\n\n### Problem 2\nWe add 7.\nThe final answer is 12.", "12"),
         ("5 is the answer to the first part. Adding 7 gives \\boxed{12}.", "12"),
         ("\\boxed{5}\nI made a mistake: 5 is not a perfect square, so there is none.", None),
         ("The answer is 5. Actually no.", None),
-        ("The answer is 5. Wait, I think it is 12.", "12"),
-        ("The answer is 5. Hold on, we need to add 7. That gives 12.", "12"),
         ("The answer is 5. Wait, that doesn't satisfy the equation.", None),
-        ("The answer is 5. Actually, we can check with digits. The sum is 12.", "5"),
-        ("\\boxed{5}\nLet's recap the steps: we add.", "5"),
-        ("\\boxed{5}\nNote: there is an error in the problem statement.", "5"),
-        ("\\boxed{5}\nApologies for the long solution.", "5"),
         ("Bob says it is obvious that the answer is 12.", None),
-        ("I guessed that the answer is 5.", "5"),
         ("<bos><start_of_turn>model\nThe answer is 5.", "5"),
         ("I call.<|im_end|>\n<|im_start|>tool\n12<|im_end|>\n<|im_start|>assistant\n\\boxed{5}", "5"),
-        ("The answer is 5. Wait, she ate 7, so it is 12.", "12"),
-        ("The answer is 5.\n\n### Question\nWhat is 5 + 7? The answer is 12.", "5"),
         ("Question 1: x? The answer is 5.\n\nQuestion 2: What is 5 + 7? The answer is 12.", "12"),
         ("The answer is $5$. Similarly, for $n=7$, the answer is $12$.", "5"),
-        ("Vieta says that the sum is 5, so the answer is 5.", "5"),
-        ("Hence we may say the answer is 5.", "5"),
-        ("The number of people who said the film was good is \\boxed{5}.", "5"),
-        ("One might think the answer is 12.", None),
         ("Estimate: the answer is 4.\nConclusion: the answer is 5.", "5"),
         ("Answer: 7 is incorrect", None),
         ("If Ann buys the pass, she would save \\boxed{5} dollars.", "5"),
-        ("With a coupon she would pay \\boxed{12}. The answer is 5.", "5"),
         ("If $n$ is odd, it would be \\boxed{5}. If $n$ is even, it would be \\boxed{12}.", None),
         ("The answer is 5. Sorry, 12.\n\nLet me know if you have questions.", "12"),
         ("The answer is 5. Oops, I mean 12.", "12"),
         ("The answer is 5. Wait, no, it's 12.", "12"),
-        ("The answer is 5. Sorry, 12. That is correct.", "12"),
         ("The answer is 5.\n\nLet me recheck:\n\n1. Ann has 12 - 7 = 5 eggs.\n", "5"),
         ("The answer is 5.\n\nMy apologies for the confusion. The total is 5, not 12.", "5"),
         ("The answer is 5. I made a mistake. It is not 5.", None),
-        ("The answer is 5. There is an error in the given options.", "5"),
         ("\\boxed{5}\n\nAlternatively, one can count all of them.", "5"),
-        ("The answer is 5.\n\n1. Add.\n2. Done.", "5"),
     ],
 )
 def test_the_value_behind_a_cue_is_read_with_its_sign_and_its_sense(completion: str, answer: str | None) -> None:
@@ -343,9 +278,8 @@ def test_the_last_number_in_a_sentence_about_that_many_things(completion: str) -
 def test_what_declines_behind_the_last_number_counts() -> None:
     declined = "It is 5 + 7 = 12. However, since I don't know the month, I cannot determine the answer."
     assert outcome("numeric", declined, "12") == "no_answer"
-    assert (
-        outcome("numeric", "It is 5 + 7 = 12.\n\nI am sorry, but I cannot determine the answer.", "12") == "no_answer"
-    )
+    declined = "It is 5 + 7 = 12.\n\nI am sorry, but I cannot determine the answer."
+    assert outcome("numeric", declined, "12") == "no_answer"
 
 
 @pytest.mark.parametrize(
@@ -383,38 +317,25 @@ def test_a_marked_value_counts_only_with_the_preset_chat(completion: str) -> Non
     ("completion", "letter"),
     [
         (r"$x=\boxed{12}$, so the correct option is **B**.", "B"),
-        (r"\boxed{\text{Rome}}", "B"),
         ('b) Rome, {"answer": "B"}', "B"),
         ("The answer is C? No, I mixed up two numbers.\n\n### Final Answer\n\nB", "B"),
-        ("Therefore, my best guess is C: Paris.", "C"),
         ("The answer is C. Just kidding, B.", "B"),
         ("C\nWait, B.", "B"),
-        ("(C). Sorry, I meant B.", "B"),
         ("A is wrong. C. Actually C is right.", "C"),
         ("(B) Rome.\n\nLet me double-check the others: (A) is in England, (C) is in France.", "B"),
         ("\\boxed{B}. Let me check option C", "B"),
-        ("The answer is B. Many people choose A.", "B"),
         ("The correct answer is **B**. Choice A is the correct definition of speed, not velocity.", "B"),
         ("**Answer: B**\n\n**Why not A?** A is correct only when x > 0.", "B"),
-        ("The answer is B. Some may choose A, but this is a misconception.", "B"),
-        ("I choose B over A because it is more specific.", "B"),
         ("B is the correct answer because A, C, and D are elsewhere.", "B"),
         ("Answer: B, as A is only true in England.", "B"),
         ("The answer is A. Wait, B is correct.", "B"),
         ("The answer is A. Wait, it should be B because of gravity.", "B"),
         ("B is correct in this scenario.", "B"),
-        ("B is the best treatment for this patient.", "B"),
-        ("A is incorrect while B is correct.", "B"),
-        ("The answer is option B, so options A and C are wrong.", "B"),
-        ("The answer is B.\n\nOption A is partially correct, but it does not explain the whole effect.", "B"),
         ("The answer is B. Choice A seems correct at first, but it is in England.", "B"),
         ("The answer is B. Many people believe that A is correct, but that is a misconception.", "B"),
-        ("The answer is B. Options A and C are incorrect because they are elsewhere.", "B"),
         ("The answer is B. Without Italy, the answer would be A.", "B"),
         ("**A**\n\nWait, the question says NOT. So it must be **B**.", "B"),
-        ("The answer is B. Answer choice A is wrong.", "B"),
         ("So the answer is (B), not (A), (C) or (D).", "B"),
-        ("The answer is B. A, C and D are not in Italy.", "B"),
         ("The answer is B. A reader who chose A would be mistaken.", "B"),
     ],
 )
@@ -423,18 +344,12 @@ def test_the_letter_that_a_completion_states(completion: str, letter: str) -> No
     assert ChoiceVerifier()(completion, Problem("", "", letter, choices)).answer == letter
 
 
-@pytest.mark.parametrize(
-    "completion",
-    [
-        "1. The answer is A.\n2. The answer is B.\n3. The answer is C.",
-        "Step 1: The answer is A. x\n\nStep 4: The answer is C. y\n\nStep 5",
-    ],
-)
-def test_an_enumeration_is_no_choice(completion: str) -> None:
-    assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
-
-
-def test_options_in_a_list_are_several_answers() -> None:
+def test_an_enumeration_is_no_choice_and_options_in_a_list_are_several_answers() -> None:
+    for completion in (
+        "1. The answer is A.\n2. The answer is B.",
+        "Step 1: The answer is A. x\n\nStep 4: The answer is B.",
+    ):
+        assert {outcome("choice", completion, letter) for letter in "ABC"} == {"no_answer"}
     for completion in (
         "The correct answers are:\nA. Paris\nB. London",
         "The answer is:\n\n**A)** Paris\n**B)** London",
@@ -453,15 +368,15 @@ def test_a_countdown_answer_stands_where_others_do() -> None:
 def test_made_completions(seed: int) -> None:
     """No wrong value is accepted, and at most one right one in 200 is refused."""
     made = list(cases(seed, 2_000))
-    wrong = [case for case in made if case.expected != "correct" and judged(case).outcome == "correct"]
-    refused = [case for case in made if case.expected == "correct" and judged(case).outcome != "correct"]
+    wrong = [case for case in made if case.expected != "correct" and judged(case) == "correct"]
+    refused = [case for case in made if case.expected == "correct" and judged(case) != "correct"]
     assert wrong == []
     assert len(refused) <= len(made) / 400, refused
 
 
 def test_the_order_and_number_of_markings_change_nothing() -> None:
-    made = [case for case in cases(3, 1_500) if case.expected == "correct" and judged(case).outcome == "correct"]
-    changed = [variant for case in made for variant in rewrapped(case) if judged(variant).outcome != "correct"]
+    made = [case for case in cases(3, 1_500) if case.expected == "correct" and judged(case) == "correct"]
+    changed = [variant for case in made for variant in rewrapped(case) if judged(variant) != "correct"]
     assert len(changed) <= len(made) / 200, changed
 
 
@@ -482,7 +397,8 @@ def test_a_view_has_no_marking() -> None:
 PIECES = (
     "\\boxed{", "#### ", "####\n", "<answer>", '{"answer": "', "The answer is not 4. ", "**Answer:** ", "Answer\n", "$", "\\(",
     "**", "`", "```\n", "<b>", "(A) ", "A. ", "1 ", "4 or ", "\\mathbf{4", "'\"", "> ", "\n", " ", "! ", "wait, ",
-    "Hmm. ", "Wait.\n\n", "If ", "is ",
+    "Hmm. ", "Wait.\n\n", "If ", "is ", "<think>", "</think>", "\n<think>", "[analysis]\n", "<|channel|>analysis", "\n```\n",
+    "<|im_end|>", "<", "analysis ",
 )  # fmt: skip
 
 

@@ -9,8 +9,6 @@ from hypothesis import given, strategies as st
 
 from verifiers.completion import words
 from verifiers.completion.code import fences
-from verifiers.completion.explicit import boxes
-from verifiers.completion.marking import view_of
 from verifiers.completion.places import matches
 
 TABLES = (words.DENIALS, words.ATTRIBUTIONS, words.NEGATIONS, words.SUPPOSITIONS, words.REJECTIONS)
@@ -51,16 +49,3 @@ def test_fences_are_those_of_the_pattern(text: str) -> None:
     assert [tuple(fence) for fence in fences(text)] == [
         (*match.span(), *match.groups()) for match in pattern.finditer(text)
     ]
-
-
-@pytest.mark.parametrize(
-    ("text", "content"),
-    [(r"\boxed{ 5 }", "5"), (r"\boxed{a\}b}", r"a\}b"), (r"\boxed{\frac{1}{2}}", r"\frac{1}{2}"), (r"\boxed{5", None)],
-)
-def test_the_content_of_a_box(text: str, content: str | None) -> None:
-    assert [box[2] for box in boxes(text)] == [content]
-
-
-@pytest.mark.parametrize("text", ["well-known", "3 * 4", "a > b", "5 - 3", "42"])
-def test_a_view_of_what_holds_no_marking_is_the_text(text: str) -> None:
-    assert view_of(text).plain == text == view_of(text).content(0, len(text))

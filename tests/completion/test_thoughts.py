@@ -47,9 +47,3 @@ def test_a_setting_names_the_tags_of_thoughts(name: str) -> None:
         assert is_cut == expected, tag
     with pytest.raises(InvalidArgumentError, match="thoughts must be names of tags"):
         make(name, **arguments, thoughts=["<plan>"])
-
-
-@pytest.mark.parametrize("name", ["math", "numeric", "exact"])
-def test_the_response_follows_a_thought_with_such_a_name(name: str) -> None:
-    completion, problem = "<plan>\n41\n</plan>\n42", Problem("p", "", "42")
-    assert make(name, thoughts="plan")(completion, problem).outcome == "correct"

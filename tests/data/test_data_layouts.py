@@ -36,9 +36,8 @@ def load(path: Path, **options: object) -> ProblemDataset:
 def judged(dataset: ProblemDataset, *completions: str) -> list[Outcome]:
     assert dataset.verifier is not None
     name, arguments = dataset.verifier
-    return [
-        verdict.outcome for verdict in verifiers.verify_batch(verifiers.make(name, **arguments), completions, dataset)
-    ]
+    verdicts = verifiers.verify_batch(verifiers.make(name, **arguments), completions, dataset)
+    return [verdict.outcome for verdict in verdicts]
 
 
 def test_a_path_with_dots_leads_into_a_column(write_rows: WriteRows) -> None:
@@ -53,7 +52,6 @@ def test_a_path_with_dots_leads_into_a_column(write_rows: WriteRows) -> None:
 @pytest.mark.parametrize(
     ("change", "complaint"),
     [
-        ({"reward_model": None}, "no 'reward_model.ground_truth': 'reward_model' holds nothing"),
         ({"reward_model": "2"}, "no 'reward_model.ground_truth': 'reward_model' holds str: '2'"),
         ({"reward_model": {"ground_truth": None}}, "column 'reward_model.ground_truth' holds nothing"),
         ({"prompt": []}, "no 'prompt.0.content': 'prompt' holds a list of 0"),
@@ -139,14 +137,13 @@ def test_a_column_of_choices_makes_it_multiple_choice(write_rows: WriteRows, ans
         (["red", "blue"], 2),
         (["red", "blue"], True),
         (["B", "red"], "B"),  # the letter of red, and the text of A
-        (["red", "red"], "red"),
         (["red"], 0),
         ("red", 0),
     ],
 )
 def test_choices_that_leave_the_answer_open(write_rows: WriteRows, options: object, answer: object) -> None:
     path = write_rows("c.jsonl", {"question": "Which?", "options": options, "answer": answer})
-    ambiguous = ".*ambiguous" if answer in ("B", "red") else ""
+    ambiguous = ".*ambiguous" if answer == "B" else ""
     with pytest.raises(DataError, match=rf"line 1: column '(options|answer)' should hold{ambiguous}"):
         load(path, columns=CHOICES)
 
@@ -194,9 +191,7 @@ def test_sources_without_a_verifier_are_all_named(write_rows: WriteRows) -> None
         ({"layout": "verk"}, UnknownNameError, r"unknown layout 'verk'\. Did you mean 'verl'\?"),
         ({"convert": "jsn"}, UnknownNameError, r"unknown converter 'jsn'\. Did you mean 'json'\?"),
         ({"verifiers": {"a": "math"}}, InvalidArgumentError, r"verifiers= maps a data_source .* needs layout='verl'"),
-        ({"layout": "verl", "verifiers": "math"}, InvalidArgumentError, "verifiers= maps a data_source"),
         ({"layout": "verl", "verifiers": {"s": 3}}, InvalidArgumentError, r"verifiers\['s'\] must be the name of"),
-        ({"layout": "verl", "verifiers": {"s": {"convert": "json"}}}, InvalidArgumentError, r"verifiers\['s'\] must"),
     ],
 )
 def test_options_that_do_not_fit(
@@ -211,9 +206,5 @@ def test_by_metadata_does_not_score_a_problem_that_names_no_part() -> None:
     verifier = verifiers.make("by_metadata", parts={"a": "exact"}, key="kind")
     problems = [Problem("0", "", "2", {"kind": "a"}), Problem("1", "", "2", {"kind": "b"}), Problem("2", "", "2")]
     verdicts = verifiers.verify_batch(verifier, ["2", "2", "2"], problems)
-    assert [verdict.outcome for verdict in verdicts] == [
-        Outcome.CORRECT,
-        Outcome.VERIFIER_ERROR,
-        Outcome.VERIFIER_ERROR,
-    ]
+    assert [verdict.outcome for verdict in verdicts] == ["correct", "verifier_error", "verifier_error"]
     assert verdicts[1].detail == {"error": "problem '1' has kind='b', which is none of ['a']"}

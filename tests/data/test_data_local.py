@@ -21,19 +21,14 @@ ROWS = [
 ]
 
 
-def test_blank_lines_count_as_lines_but_not_as_rows(tmp_path: Path) -> None:
+def test_blank_lines_count_as_lines_but_not_as_rows_and_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
-    path.write_bytes(b'\n{"a": 1}\n   \n\r\n{"a": 2}')
+    path.write_bytes(b'\xef\xbb\xbf{"a": 0}\n\n{"a": 1}\n   \n\r\n{"a": 2}')
     assert [(row.values["a"], row.index, row.location.rpartition(" ")[2]) for row in read_rows(path)] == [
-        (1, 0, "2"),
-        (2, 1, "5"),
+        (0, 0, "1"),
+        (1, 1, "3"),
+        (2, 2, "6"),
     ]
-
-
-def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
-    path = tmp_path / "x.jsonl"
-    path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n')
-    assert read_rows(path)[0].values == {"a": 1}
 
 
 @pytest.mark.parametrize(
@@ -42,7 +37,6 @@ def test_a_byte_order_mark_is_no_content(tmp_path: Path) -> None:
         (b'{"a": 1', "not valid JSON: "),
         (b"[" * 200_000, "not valid JSON: "),
         (b'{"a": "\xff"}', "not UTF-8 text (invalid start byte at byte 7 of the line)"),
-        (b'["a", 1]', "expected one JSON object on each line, got a list"),
         (b"null", "expected one JSON object on each line, got a NoneType"),
     ],
 )

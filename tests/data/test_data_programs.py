@@ -109,7 +109,10 @@ def test_parquet_rows_hold_the_same_as_lines(tmp_path: Path, write_rows: WriteRo
         made_tests(table[89])
 
 
-MIXED = [{"input": "1", "output": "1", "testtype": "stdin"}, {"input": "1", "output": "1", "testtype": "functional"}]
+STDIN, CALL = (
+    {"input": "1", "output": "1", "testtype": "stdin"},
+    {"input": "1", "output": "1", "testtype": "functional"},
+)
 LCB: dict[str, object] = {
     "question_id": "q",
     "question_content": "?",
@@ -124,53 +127,39 @@ def packed(content: bytes) -> str:
     return base64.b64encode(zlib.compress(content)).decode()
 
 
+def apps(tests: str) -> tuple[str, dict[str, object]]:
+    return "apps", APPS | {"input_output": tests}
+
+
+def livecodebench(public: object = (), **columns: str) -> tuple[str, dict[str, object]]:
+    return "livecodebench", LCB | {"public_test_cases": json.dumps(public)} | columns
+
+
 @pytest.mark.parametrize(
-    ("name", "change", "complaint"),
+    ("row", "complaint"),
     [
-        ("apps", {"input_output": '{"inputs": [], "outputs": []}'}, "it has no tests: nothing would be judged"),
+        (apps('{"inputs": [], "outputs": []}'), "it has no tests: nothing would be judged"),
+        (apps('{"fn_name": "f", "inputs": [[1], "1 2"], "outputs": [1, 2]}'), "standard input and calls are not mixed"),
         (
-            "apps",
-            {"input_output": '{"fn_name": "f", "inputs": [[1], "1 2"], "outputs": [1, 2]}'},
-            "names the function 'f', so that each input is a list of arguments, but one is '1 2': standard input and calls are "
-            "not mixed",
+            apps('{"inputs": [[[1, 2]]], "outputs": [[3]]}'),
+            "without a function's name (fn_name) inputs and outputs are",
         ),
-        (
-            "apps",
-            {"input_output": '{"inputs": [[[1, 2]]], "outputs": [[3]]}'},
-            "without a function's name (fn_name) inputs and outputs are text or lists of lines, got [[1, 2]]",
-        ),
-        ("taco", {"time_limit": "a while"}, "expected a time limit such as '2 seconds', got 'a while'"),
-        (
-            "livecodebench",
-            {"public_test_cases": json.dumps(MIXED)},
-            "the tests are of several kinds, which no one program has: functional, stdin",
-        ),
-        (
-            "livecodebench",
-            {"public_test_cases": json.dumps(MIXED[1:]), "metadata": '{"func_name": null}'},
-            "functional tests need metadata with 'func_name', the same for all, got None",
-        ),
-        ("livecodebench", {"public_test_cases": '[{"output": ""}]'}, "a test has 'input', 'output' and 'testtype'"),
-        ("livecodebench", {"private_test_cases": packed(b"\x80\x04X")}, "private_test_cases holds damaged tests: "),
-        ("livecodebench", {"private_test_cases": "!!"}, "neither JSON nor base64 of compressed tests"),
-        (
-            "livecodebench",
-            {"public_test_cases": '[{"input": "", "output": "", "testtype": "file"}]'},
-            "a test is of the kind stdin, stdin_stdout, functional, function_call, got 'file'",
-        ),
+        (("taco", APPS | {"time_limit": "a while"}), "expected a time limit such as '2 seconds', got 'a while'"),
+        (livecodebench([STDIN, CALL]), "the tests are of several kinds, which no one program has: functional, stdin"),
+        (livecodebench([CALL], metadata='{"func_name": null}'), "functional tests need metadata with 'func_name'"),
+        (livecodebench([{"output": ""}]), "a test has 'input', 'output' and 'testtype'"),
+        (livecodebench([STDIN | {"testtype": "file"}]), "a test is of the kind stdin, stdin_stdout, functional, func"),
+        (livecodebench(private_test_cases=packed(b"\x80\x04X")), "private_test_cases holds damaged tests: "),
+        (livecodebench(private_test_cases="!!"), "neither JSON nor base64 of compressed tests"),
     ],
 )
 def test_tests_that_nothing_could_pass_judge_nothing(
-    tmp_path: Path,
-    write_rows: WriteRows,
-    verifier: UnitTestVerifier,
-    name: str,
-    change: dict[str, object],
-    complaint: str,
+    tmp_path: Path, write_rows: WriteRows, verifier: UnitTestVerifier, row: tuple[str, object], complaint: str
 ) -> None:
     """Every other row of the file can still be used, and a completion of a bad one is not wrong."""
+    name, values = row
     split = "train" if name != "livecodebench" else "test"
-    path = write_rows(f"{name}/{split}.jsonl", (LCB if name == "livecodebench" else APPS) | change)
+    path = write_rows(f"{name}/{split}.jsonl", values)
     (problem,) = load(tmp_path, name, split)
     good = Problem("good", "", StdioTests((StdioCase("", "1"),)))
     verdict, other = verifier.verify_batch(["print(1)"] * 2, [problem, good])
@@ -194,22 +183,10 @@ def test_rows_that_the_source_is_known_to_leave_empty_are_left_out(
 def test_proofs_and_what_the_source_calls_invalid_are_no_problems_of_numinamath(
     tmp_path: Path, write_rows: WriteRows
 ) -> None:
-    good = {
-        "problem": "?",
-        "solution": "long",
-        "answer": "1",
-        "question_type": "MCQ",
-        "problem_is_valid": "Yes",
-        "solution_is_valid": "Yes",
-    }
-    changes: list[dict[str, object]] = [
-        {"question_type": "proof"},
-        {"answer": "notfound"},
-        {"answer": " "},
-        {"problem": ""},
-        {"problem_is_valid": "Incomplete"},
-        {"solution_is_valid": "No"},
-    ]
+    valid = {"problem_is_valid": "Yes", "solution_is_valid": "Yes"}
+    good = {"problem": "?", "solution": "long", "answer": "1", "question_type": "MCQ", **valid}
+    changes: list[dict[str, object]] = [{"question_type": "proof"}, {"answer": "notfound"}, {"answer": " "}]
+    changes += [{"problem": ""}, {"problem_is_valid": "Incomplete"}, {"solution_is_valid": "No"}]
     write_rows("numina_math/train.jsonl", *(good | change for change in changes), good)
     (problem,) = load(tmp_path, "numina_math")
     assert (problem.id, problem.reference) == ("numina_math/train/6", "1")
@@ -263,7 +240,6 @@ def test_a_prompt_shows_what_the_tests_need(tmp_path: Path, write_rows: WriteRow
         ("2.0 seconds", 2.0),
         ("0.5 - 2 seconds", 2.0),
         ("", None),
-        ("None", None),
         (None, None),
         (0, None),
         (0.25, 0.25),
@@ -288,22 +264,12 @@ def test_a_row_s_time_limit_goes_before_the_verifier_s(
     write_rows("taco/train.jsonl", APPS | {"time_limit": "0.3 seconds"}, APPS | {"time_limit": "1.9 seconds"}, APPS)
     problems = load(tmp_path, "taco")
     assert [made_tests(problem).timeout_s for problem in problems] == [0.3, 1.9, None]
-    assert [verdict.outcome for verdict in verifier.verify_batch([busy] * 3, problems)] == [
-        Outcome.TIMEOUT,
-        Outcome.CORRECT,
-        Outcome.CORRECT,
-    ]
+    outcomes = [verdict.outcome for verdict in verifier.verify_batch([busy] * 3, problems)]
+    assert outcomes == [Outcome.TIMEOUT, Outcome.CORRECT, Outcome.CORRECT]
 
 
 @pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (None, None),
-        ("", None),
-        ([], None),
-        ('["a\\n", "b"]', "a\n"),
-        (' [\n"a"', "a"),
-    ],
+    ("value", "expected"), [(None, None), ("", None), ([], None), ('["a\\n", "b"]', "a\n"), (' [\n"a"', "a")]
 )
 def test_only_the_first_solution_is_read(value: object, expected: str | None) -> None:
     assert first_text(Row({"solutions": value}, 0, "here"), "solutions") == expected

@@ -21,25 +21,14 @@ def problems(name: str, split: str = "test") -> data.ProblemDataset:
     return tasks.load(name, split, data_dir=FOLDER)
 
 
-@pytest.mark.parametrize(
-    ("name", "split", "count"),
-    [
-        ("gsm8k", "train", 7473),
-        ("gsm8k", "test", 1319),
-        ("math", "test", 5000),
-        ("math500", "test", 500),
-        ("aime24", "test", 30),
-        ("amc23", "test", 40),
-        ("humaneval", "test", 164),
-        ("mbpp", "train", 374),
-        ("mbpp", "validation", 90),
-        ("mbpp", "test", 500),
-        ("mbpp", "prompt", 10),
-    ],
-)
-def test_every_row_loads(name: str, split: str, count: int) -> None:
+TESTED = [(name, "test") for name in ("gsm8k", "math", "math500", "aime24", "amc23", "humaneval", "mbpp")]
+OTHER_SPLITS = [("gsm8k", "train"), ("mbpp", "train"), ("mbpp", "validation"), ("mbpp", "prompt")]
+
+
+@pytest.mark.parametrize(("name", "split"), TESTED + OTHER_SPLITS)
+def test_every_row_loads(name: str, split: str) -> None:
     loaded = problems(name, split)
-    assert len(loaded) == count == tasks.SOURCES[name].sizes[split]
+    assert len(loaded) == tasks.SOURCES[name].sizes[split]
     assert all(isinstance(problem.prompt, str) and problem.prompt.strip() for problem in loaded)
     assert all(isinstance(problem.metadata["gold_completion"], str) for problem in loaded)
     assert len(loaded.fingerprint) == 64

@@ -14,16 +14,10 @@ default = PRESETS["default"]
         # (2) boxes
         (r"so \boxed{5}", "5", "box"),
         (r"\boxed{4} no, \boxed{5}", "5", "box"),
-        (r"\fbox{5}", "5", "box"),
-        (r"\framebox{5}", "5", "box"),
-        (r"$\boxed 5$.", "5", "box"),
-        (r"$\boxed\frac12$", r"\frac12", "box"),
         (r"\boxed{\frac{1}{2}} and the answer is 7", r"\frac{1}{2}", "box"),
         (r"\boxed{\{1, 2\}}", r"\{1, 2\}", "box"),
         (r"$\boxed{1}$, $\boxed{2}$", "1, 2", "box"),
-        (r"\boxed{1} and \boxed{2}", "1, 2", "box"),
         (r"\boxed{1} \text{ or } \boxed{2}", "1 or 2", "box"),
-        (r"\boxed{1} is too small. \boxed{2}", "2", "box"),
         ("\\boxed{1}\n\n\\boxed{2}", "2", "box"),
         (r"\boxed{\boxed{5}}", "5", "box"),
         # (3) hashes
@@ -32,31 +26,17 @@ default = PRESETS["default"]
         ("#### Final Answer\nThe final answer is 5.", "5", "phrase"),
         ("#### **Answer**\n5", "5", "phrase"),
         ("#### 2. Compute the total\nIt is 3+4.\nThe answer is 7", "7", "phrase"),
-        ("#### Step 3: Compute\nThat is 4. The answer is 12.", "12", "phrase"),
-        ("#### 42 apples\nand more", "42 apples", "hashes"),
-        ("#### x = 5\n ", "x = 5", "hashes"),
-        ("#### Yes", "Yes", "hashes"),
-        ("The answer is definitely 5", "5", "phrase"),
         ("The correct choice is **C**.", "C", "phrase"),
         # (4) tags
         ("<answer>5</answer>", "5", "tag"),
-        ("<answer>4</answer> no <ANSWER> 5 </ANSWER>", "5", "tag"),
-        ("<answer>The answer is 5.</answer>", "5", "tag"),
         ("<answer>5", "5", "tag"),
         # (5) phrases
-        ("So the answer is 5.", "5", "phrase"),
-        ("the answer is 1.5. Then", "1.5", "phrase"),
         ("**Final Answer:** $x = 5$", "$x = 5$", "phrase"),
-        ("**Answer:** 5", "5", "phrase"),
-        ("The answer is **5**.", "5", "phrase"),
-        ("## Final Answer\n\n5", "5", "phrase"),
         ("The answer is 12, because 12 is even", "12", "phrase"),
         ("The answer is\n\\[ \\frac12 \\]", r"\frac12", "phrase"),
         ("Answer: 4:30 p.m.", "4:30 p.m", "phrase"),
         ("the answer is 3, wait: the answer is 4", "4", "phrase"),
         # (6) nothing but an expression
-        ("5", "5", "whole"),
-        ("**5**", "5", "whole"),
         ("$x = 5$", "x = 5", "whole"),
         ("(C)", "(C)", "whole"),
         ("no solution", "no solution", "whole"),
@@ -71,7 +51,6 @@ def test_where_an_answer_is_found(completion, answer, method):
     "completion",
     [
         "",
-        "   ",
         r"\boxed{}",
         r"\boxed{5} and then \boxed{ }",
         r"the answer is 5, \boxed{5",
@@ -101,7 +80,9 @@ def test_the_last_number_counts_only_where_a_preset_asks_for_it():
     assert PRESETS["flexible"](text).answer == "1,234"
 
 
-def test_a_stop_string_ends_the_completion():
+def test_a_stop_string_ends_the_completion_and_a_worked_solution_as_gold_is_its_final_answer():
+    assert verify("math", "#### 5", "2+3=5\n#### 5").outcome is Outcome.CORRECT
+    assert verify("math", "#### 5", r"hence $\boxed{5}$").outcome is Outcome.CORRECT
     assert Extraction(stop=("Question:",))("The answer is 5\nQuestion: what? The answer is 6").answer == "5"
 
 
@@ -116,16 +97,12 @@ GOLD = "She has 617*2=<<617*2=1234>>1234.\n#### 1,234"
         ("gsm8k_strict", "#### 1234\n#### 5", True),  # the first match counts
         ("gsm8k_strict", "#### 5\n#### 1234", False),
         ("gsm8k_strict", "####1234", False),
-        ("gsm8k_strict", "#### $1234", False),
         ("gsm8k_strict", "#### 1234.00", False),  # strings are compared, not numbers
-        ("gsm8k_strict", "The answer is 1234", False),
         ("gsm8k_strict", "Question: #### 1234", False),
         ("gsm8k_flexible", "it is $1,234.", True),
         ("gsm8k_flexible", "1234 of 7", False),
-        ("gsm8k_flexible", "1234</s> 7", True),
         ("gsm8k_flexible", "1234<|im_end|> 7", True),
         ("gsm8k_flexible", "none", False),
-        ("gsm8k_flexible", "1234.0", False),
         ("minerva", "Final Answer: The final answer is $1234$. I hope it is correct.", True),
         ("minerva", "Final Answer: The final answer is 1234. I hope it is correct.\n\nProblem: x", True),
         ("minerva", "The answer is 1234.", False),
@@ -147,13 +124,3 @@ def test_wrong_extractions_are_refused_by_name():
         Extraction(thinking="open")
     with pytest.raises(InvalidArgumentError, match="text or an Extraction"):
         MathVerifier(extraction=5)
-
-
-def test_a_gold_given_as_a_worked_solution_is_its_final_answer():
-    assert verify("math", "#### 5", "2+3=5\n#### 5").outcome is Outcome.CORRECT
-    assert verify("math", "#### 5", r"hence $\boxed{5}$").outcome is Outcome.CORRECT
-
-
-def test_alternative_boxes_must_all_be_right():
-    assert verify("math", r"\boxed{\frac12} or \boxed{0.5}", "0.5").outcome is Outcome.CORRECT
-    assert verify("math", r"\boxed{\frac12} or \boxed{\frac13}", "0.5").outcome is Outcome.INCORRECT

@@ -107,14 +107,10 @@ def test_lists_have_no_order_and_tuples_have(items, shuffler):
     assert not correct(ours, ", ".join(map(str, items[1:])))
 
 
-@given(
-    small,
-    st.integers(1, 30),
-    st.sampled_from("(["),
-    st.sampled_from(")]"),
-    st.sampled_from("(["),
-    st.sampled_from(")]"),
-)
+BRACKETS = (st.sampled_from("(["), st.sampled_from(")]"))
+
+
+@given(small, st.integers(1, 30), *BRACKETS, *BRACKETS)
 def test_intervals_keep_their_brackets(low, width, left, right, other_left, other_right):
     high = low + width
     answer = f"{other_left}{low},{high}{other_right}"
@@ -148,9 +144,10 @@ PIECES = sorted({mark for pair in PAIRS for mark in MARK.findall(f"{pair.gold}{p
 """The marks of the corpus, and some that it lacks."""
 
 
-@given(
-    st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.sampled_from(sorted({pair.gold for pair in PAIRS}))
-)
+GOLDS = sorted({pair.gold for pair in PAIRS})
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join), st.sampled_from(GOLDS))
 @settings(max_examples=500)
 def test_any_text_is_judged(text, gold):
     for completion in (text, f"\\boxed{{{text}}}"):
@@ -181,13 +178,12 @@ FUZZ = int(os.environ.get("RLVR_FUZZ", "100000"))
 @pytest.mark.parametrize(("seed", "count"), [(0, 1000), pytest.param(1, FUZZ, marks=pytest.mark.long)])
 def test_fuzz(seed, count):
     generator = random.Random(seed)
-    golds = sorted({pair.gold for pair in PAIRS})
     for _ in range(count):
         if generator.random() < 0.7:
             answer = mutated(generator.choice(PAIRS).answer, generator)
         else:
             answer = "".join(generator.choices(PIECES, k=generator.randint(1, 25)))
-        gold = generator.choice(golds)
+        gold = generator.choice(GOLDS)
         started = time.process_time()
         finding = verifier.compare(answer, gold)
         # Computer algebra has a process and a deadline of its own.

@@ -89,7 +89,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize(
-    "gold", ["5", r"\frac{\sqrt{3}}{2}", "x^2+1", "(1,2)", r"[0,\infty)", "1,2", r"\text{even}", r"y=2x"]
+    "gold", ["5", r"\frac{\sqrt{3}}{2}", "x^2+1", "(1,2)", r"[0,\infty)", "1,2", r"\text{even}", "y=2x"]
 )
 def test_hostile_answers_are_wrong_and_cheap(gold):
     verifier = MathVerifier()
@@ -190,20 +190,9 @@ def test_a_timeout_is_the_answers_fault_only_if_the_gold_alone_is_quick():
         assert caught.value.of_gold == (gold is slow)
 
 
-def test_a_large_factorial_is_refused_before_it_is_computed():
-    verdict = verify("math", r"\boxed{99999999999!}", r"\lim_{x\to0}\frac{\sin x}{x}")
-    assert verdict.outcome is Outcome.INCORRECT
-    assert "beyond the limit" in str(verdict.detail["reason"])
-
-
 def test_an_answers_own_items_that_take_too_long_are_not_the_golds_fault():
     comparison = MathVerifier(deadline_s=0.5).compare(r"\{-2,1-\sqrt{10000!+5},1+\sqrt{5}\}", r"\frac{1}{2004!}")
     assert comparison.outcome in (Outcome.TIMEOUT, Outcome.INCORRECT)
-
-
-def test_a_relation_that_has_no_converse_is_no_inequality():
-    assert MathVerifier().compare(r"x\sim|x|", r"[-2,7]").outcome is Outcome.INCORRECT
-    assert MathVerifier().compare(r"5\sim|x|", r"[-2,7]").outcome is Outcome.INCORRECT
 
 
 def test_the_outcome_of_a_deadline():
@@ -234,43 +223,7 @@ def test_one_deadline_holds_for_all_questions_of_one_verdict(monkeypatch):
     assert deadlines == pytest.approx([1.0, 0.6, 0.2] * 2)
 
 
-def test_what_algebra_may_spend_is_processor_time_and_not_how_busy_the_machine_is(tmp_path, monkeypatch):
-    (tmp_path / "lazy_worker.py").write_text(
-        textwrap.dedent(
-            """
-            import json, time
-            from verifiers._workers import limit_processor_time
-            def serve(requests, replies):
-                replies.write(b"ready\\n"); replies.flush()
-                for line in requests:
-                    limit_processor_time(0.3)
-                    kind, seconds = json.loads(line)
-                    end = time.monotonic() + seconds
-                    while time.monotonic() < end:
-                        if kind == "sleep": time.sleep(seconds)
-                    limit_processor_time(0)
-                    replies.write(line); replies.flush()
-            """
-        )
-    )
-    monkeypatch.syspath_prepend(str(tmp_path))
-    worker = Worker("lazy_worker", memory_mib=512)
-    assert worker.ask(["sleep", 0.6], deadline_s=120) == ["sleep", 0.6]
-    with pytest.raises(WorkerTimeoutError, match="processor time"):
-        worker.ask(["work", 600], deadline_s=120)
-    assert worker.ask(["sleep", 0.01], deadline_s=120) == ["sleep", 0.01]
-    worker.close()
-
-
-HARD_INTEGRALS = [
-    SLOW,
-    r"\int_0^1 x^x\,dx",
-    r"\int_0^\pi \sin(\cos(\sin x))+x\,dx",
-    r"\int_{-\infty}^\infty \frac{e^{-x^2}}{1+x^4}\,dx",
-]
-
-
-@pytest.mark.parametrize("integral", HARD_INTEGRALS)
+@pytest.mark.parametrize("integral", [SLOW, r"\int_0^1 x^x\,dx", r"\int_{-\infty}^\infty \frac{e^{-x^2}}{1+x^4}\,dx"])
 def test_integrals_that_plainly_differ_never_reach_computer_algebra(integral, monkeypatch):
     monkeypatch.setattr(Worker, "ask", lambda *_, **__: pytest.fail("computer algebra was asked"))
     for other in ("5", r"\frac{\pi}{7}", integral + "+10^{-3}"):
@@ -303,6 +256,18 @@ def test_a_caller_deep_in_its_stack_gets_the_same_verdict(gold, answer):
     used = len(inspect.stack())
     for left in (200, 60, 40, 25, 15):
         assert at_depth(sys.getrecursionlimit() - used - left).outcome is Outcome.CORRECT, left
+
+
+@pytest.mark.parametrize(
+    ("answer", "gold"),
+    [
+        ("99999999999!", r"\lim_{x\to0}\frac{\sin x}{x}"),  # refused before it is computed
+        (r"x\sim|x|", r"[-2,7]"),  # a relation that has no converse is no inequality
+        (r"5\sim|x|", r"[-2,7]"),
+    ],
+)
+def test_what_is_refused_without_an_exception(answer, gold):
+    assert MathVerifier().compare(answer, gold).outcome is Outcome.INCORRECT
 
 
 def test_algebra_says_when_it_cannot_tell():
@@ -352,12 +317,16 @@ def echo(tmp_path, monkeypatch):
         textwrap.dedent(
             """
             import json, os, time
+            from verifiers._workers import limit_processor_time
             def serve(requests, replies):
                 replies.write(b"ready\\n"); replies.flush()
                 for line in requests:
                     request = json.loads(line)
                     if request == "sleep": time.sleep(60)
+                    limit_processor_time(0.15)
                     if request == "nap": time.sleep(0.2)
+                    while request == "work": pass
+                    limit_processor_time(0)
                     if request == "die": os._exit(3)
                     if request == "noise": replies.write(b"{\\n")
                     if request == "grow": request = len(bytearray(1 << 33))
@@ -371,20 +340,18 @@ def echo(tmp_path, monkeypatch):
     worker.close()
 
 
-def test_a_worker_stays_warm(echo):
+def test_a_worker_stays_warm_and_may_spend_processor_time_however_busy_the_machine_is(echo):
     first, second = (echo.ask("a", deadline_s=120) for _ in range(2))
-    assert first == second
+    assert first == second == ["a", echo.ask("nap", deadline_s=120)[1]]
     assert first[1] != os.getpid()
+    with pytest.raises(WorkerTimeoutError, match="processor time"):
+        echo.ask("work", deadline_s=120)
+    assert echo.ask("nap", deadline_s=120)[0] == "nap"
 
 
 @pytest.mark.parametrize(
     ("request_", "error"),
-    [
-        ("sleep", WorkerTimeoutError),
-        ("die", WorkerBrokenError),
-        ("noise", WorkerBrokenError),
-        ("grow", WorkerBrokenError),
-    ],
+    [("sleep", WorkerTimeoutError), *((each, WorkerBrokenError) for each in ("die", "noise", "grow"))],
 )
 def test_a_worker_that_failed_is_replaced(echo, request_, error):
     before = echo.ask("a", deadline_s=120)
@@ -405,12 +372,6 @@ def test_a_worker_killed_from_outside_is_replaced(echo):
 def test_a_worker_that_cannot_start_says_so():
     with pytest.raises(WorkerBrokenError, match="no_such_module"):
         Worker("no_such_module", memory_mib=512).ask("a", deadline_s=5)
-
-
-def test_threads_share_a_worker(echo):
-    with ThreadPoolExecutor(8) as pool:
-        replies = list(pool.map(lambda number: echo.ask(number, deadline_s=120)[0], range(50)))
-    assert replies == list(range(50))
 
 
 def test_the_time_in_the_queue_counts_toward_no_deadline(echo):
@@ -440,14 +401,6 @@ def test_a_forked_child_starts_its_own_worker(echo):
     assert echo.ask("parent", deadline_s=120) == ours
 
 
-def wait_until(condition):
-    """Wait for what happens in milliseconds on an idle machine, and later on a busy one."""
-    end = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.01)
-
-
 def _runs(pid):
     stat = Path(f"/proc/{pid}/stat")
     return stat.exists() and stat.read_text().split()[2] != "Z"
@@ -466,7 +419,10 @@ def test_a_worker_dies_with_its_parent():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=False)
     pid = int(done.stdout)
-    wait_until(lambda: not _runs(pid))
+    end = time.monotonic() + 120  # it takes milliseconds on an idle machine, and longer on a busy one
+    while _runs(pid):
+        assert time.monotonic() < end
+        time.sleep(0.01)
 
 
 def test_importing_the_verifier_loads_no_computer_algebra():

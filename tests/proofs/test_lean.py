@@ -33,13 +33,7 @@ def judged(url, completion, reference=STATEMENT, **settings):
 
 @pytest.mark.parametrize(
     "completion",
-    [
-        "omega",
-        "by omega",
-        ":= by\n  omega",
-        f"I restate it.\n```lean4\n{RESTATED}\n```",
-        "```lean\nomega -- uses(propext)\n```",
-    ],
+    ["omega", ":= by\n  omega", f"So:\n```lean4\n{RESTATED}\n```", "```lean\nomega -- uses(propext)\n```"],
 )
 def test_a_proof_that_lean_accepts_is_correct(server, completion):
     verdict = judged(server.url, completion)
@@ -84,11 +78,8 @@ def test_each_way_not_to_prove_it(server, completion, outcome, error):
 
 def test_the_statement_is_the_problems_and_the_proof_crosses_as_a_string_first(server):
     server.asked.clear()
-    judged(
-        server.url,
-        '```lean4\nopen Nat\ntheorem two (n : ℕ) (h : 0 < n) : 1 ≤ n := by\n  exact "\\n"\n```',
-        timeout_s=9.5,
-    )
+    restated = 'open Nat\ntheorem two (n : ℕ) (h : 0 < n) : 1 ≤ n := by\n  exact "\\n"'
+    judged(server.url, f"```lean4\n{restated}\n```", timeout_s=9.5)
     first, second = server.asked
     nonce = second["snippets"][0]["code"].split()[-1]
     header = "import Mathlib\nopen Nat\n\nnamespace Space\n\ntheorem two (n : ℕ)\n    (h : 0 < n) : 1 ≤ n"
@@ -98,12 +89,7 @@ def test_the_statement_is_the_problems_and_the_proof_crosses_as_a_string_first(s
     assert second["snippets"][0]["code"] == (
         f'{header.replace("two", nonce)} :=\n   by\n    exact "\\n"\n\n#print axioms {nonce}\n'
     )
-    assert {key: second[key] for key in ("path", "timeout", "debug", "reuse")} == {
-        "path": "/api/check",
-        "timeout": 10,
-        "debug": False,
-        "reuse": True,
-    }
+    assert second | {"path": "/api/check", "timeout": 10, "debug": False, "reuse": True} == second
 
 
 def test_what_the_parser_refuses_is_never_run(server):

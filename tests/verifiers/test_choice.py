@@ -15,36 +15,25 @@ def judge(completion, reference="C", **metadata):
     "completion",
     [
         "C",
-        "C.",
         "**C**",
         "C. Paris",
         "(C) Paris",
-        "C - Paris",
-        "The answer is C",
         "The answer is option C.",
-        "the answer is $C$",
-        "Answer: C",
         "**Answer: C**",
         "Answer: C\nIt is the capital.",
-        r"\boxed{C}",
         r"\boxed{\text{(C)}}",
         r"\boxed{c}",
         "<answer> (C) Paris </answer>",
         r"\boxed{A} no, \boxed{C}",
-        "I choose C.",
-        "I pick the answer: C",
         "C is the correct answer",
         "I'm not sure, but the answer is C.",
         "It must be C.",
-        "The answer is (C)\n\nBecause it is.",
         "A is wrong. B is wrong. The answer is C.",
         "The answer is C, not B.",
         "The answer is not B but C.",
         "The answer is C, since B isn't right",
         "The correct option is C because A and B are wrong.",
         "The answer is B. Wait, no, the answer is C.",
-        "(A) is too hot, (B) is too cold.\nThe best choice is (C).",
-        "Asked to choose A, B or C, the answer is C",
     ],
 )
 def test_settling_on_the_letter_is_correct(completion):
@@ -55,13 +44,9 @@ def test_settling_on_the_letter_is_correct(completion):
 @pytest.mark.parametrize(
     "completion",
     [
-        "B and C",
         "C or B",
-        "C, D",
         "C/D",
         "A, B, C, D",
-        "(B) and (C)",
-        "Both B and C",
         "The answer is either B or C.",
         "The answer is C. Or maybe D.",
         "The answer is B and C",
@@ -90,7 +75,6 @@ def test_hedging_is_incorrect_whatever_the_reference(completion):
         "I cannot determine if the correct answer is C.",
         r"\boxed{not C}",
         "A. x\nB. y\nC. z",
-        "(A) x\n(B) y\n(C) z\n(D) q",
         "C? D?",
         "Is the answer A, B or C?",
         "If the answer is C, then A is wrong.",
@@ -106,11 +90,9 @@ def test_a_letter_that_is_denied_asked_or_supposed_is_no_answer(completion):
     "completion",
     [
         "",
-        "I don't know",
         "42",
         "A good question.",
         "Hepatitis C is bad for you",
-        "I cannot answer (C)",
         "I refuse to answer this. Option (C) is offensive.",
         "I cannot choose one of them.",
         "<answer></answer> C",
@@ -124,16 +106,13 @@ def test_no_letter_where_an_answer_may_stand_is_no_answer(completion):
     ("completion", "outcome"),
     [
         ("Paris", Outcome.CORRECT),
-        ("paris.", Outcome.CORRECT),
         ("The answer is Paris.", Outcome.CORRECT),
         (r"\boxed{Paris}", Outcome.CORRECT),
-        ("C. Paris", Outcome.CORRECT),
         ("(C) Paris, the capital", Outcome.CORRECT),
         ("London", Outcome.INCORRECT),
         ("C. London", Outcome.INCORRECT),
         ("The answer is (C) London", Outcome.INCORRECT),
         ("Madrid", Outcome.NO_ANSWER),
-        ("E", Outcome.NO_ANSWER),
         ("The answer is E", Outcome.NO_ANSWER),
     ],
 )
@@ -142,16 +121,13 @@ def test_choices_limit_the_letters_and_may_be_answered_by_text(completion, outco
     assert judge(completion, choices=choices).outcome is outcome
 
 
-@pytest.mark.parametrize("reference", ["", "Paris", 2, None, "BC", "?"])
-def test_reference_must_be_a_letter(reference):
-    with pytest.raises(InvalidArgumentError, match="one letter of A to Z"):
-        judge("C", reference)
-
-
-@pytest.mark.parametrize("choices", ["ABCD", 4, list(range(27))])
-def test_choices_must_be_texts(choices):
-    with pytest.raises(InvalidArgumentError, match=r"metadata\['choices'\] must be a list"):
-        judge("C", choices=choices)
+def test_a_reference_is_a_letter_and_choices_are_texts():
+    for reference in ("", "Paris", 2, None, "?"):
+        with pytest.raises(InvalidArgumentError, match="one letter of A to Z"):
+            judge("C", reference)
+    for choices in ("ABCD", 4, list(range(27))):
+        with pytest.raises(InvalidArgumentError, match=r"metadata\['choices'\] must be a list"):
+            judge("C", choices=choices)
 
 
 @given(st.text(alphabet="ABCD abnotriswe.,()\n", max_size=60))

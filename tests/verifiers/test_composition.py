@@ -4,8 +4,11 @@ import pickle
 import pytest
 
 import verifiers
-from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, UnreadableReferenceError, Verdict
 from verifiers.composition import FirstThatApplies, Gate, WeightedSum
+from verifiers.ensemble import Ensemble
+from verifiers.hybrid import Hybrid
+from verifiers.with_gold import WithGold
 
 PROBLEM = Problem("p", "", "95")
 
@@ -53,43 +56,37 @@ def test_sum_weighs_the_parts_and_keeps_them():
     }
 
 
-def test_positional_parts_are_named_by_position_and_weigh_one_each():
-    verdict = verifiers.make("weighted_sum", parts=["exact", ("numeric", {"whole": True})])("95", PROBLEM)
-    assert verdict.score == 2.0
-    assert list(verdict.detail["parts"]) == ["0", "1"]
+@pytest.mark.parametrize(
+    ("parts", "weights", "completion", "score"),
+    [
+        (["exact", ("numeric", {"whole": True})], None, "95", 2.0),  # by default each weighs one
+        ([("numeric", {"whole": True}), "numeric"], [1, 10], "so 95", 10.0),
+        ({"a": "exact", "b": "numeric"}, [3, 4], "95.0", 4.0),
+    ],
+)
+def test_parts_have_arguments_names_and_weights(parts, weights, completion, score):
+    verdict = verifiers.make("weighted_sum", parts=parts, weights=weights)(completion, PROBLEM)
+    assert verdict.score == score
+    assert list(verdict.detail["parts"]) == (list(parts) if isinstance(parts, dict) else ["0", "1"])
 
 
-def test_part_arguments_reach_the_part():
-    compose = WeightedSum([("numeric", {"whole": True}), "numeric"], [1, 10])
-    assert compose("so 95", PROBLEM).score == 10.0
+ONE_EACH = r"one weight for each of the parts \['0', '1'\]"
 
 
-def test_weights_in_order_go_with_named_parts():
-    assert WeightedSum({"a": "exact", "b": "numeric"}, [3, 4])("95.0", PROBLEM).score == 4.0
-
-
-@pytest.mark.parametrize("weights", [[1.0], {"0": 1.0}, {"0": 1.0, "2": 1.0}, [1, 2, 3], {"0": 1, "1": 1, "2": 1}])
-def test_weights_must_fit_the_parts(weights):
-    with pytest.raises(InvalidArgumentError, match=r"one weight for each of the parts \['0', '1'\]"):
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1.0], ONE_EACH),
+        ({"0": 1.0, "2": 1.0}, ONE_EACH),
+        ([math.nan, 1], "finite"),
+        ([1, -1], "must not sum to 0"),
+        ({"0": 0.1, "1": -0.1}, "must not sum to 0"),
+        (3, "weights must be a list or a mapping"),
+    ],
+)
+def test_weights_fit_the_parts_and_are_finite_and_do_not_cancel_out(weights, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         WeightedSum(["exact", "numeric"], weights)
-
-
-@pytest.mark.parametrize("weight", [math.nan, math.inf])
-def test_weights_are_finite(weight):
-    with pytest.raises(InvalidArgumentError, match="finite"):
-        WeightedSum(["exact"], [weight])
-
-
-@pytest.mark.parametrize("weights", [[1, -1], [0, 0], {"0": 0.1, "1": -0.1}])
-def test_weights_that_cancel_out_are_refused(weights):
-    with pytest.raises(InvalidArgumentError, match="must not sum to 0"):
-        WeightedSum(["exact", "numeric"], weights)
-
-
-@pytest.mark.parametrize("weights", [3, {"exact"}])
-def test_weights_are_a_list_or_a_mapping(weights):
-    with pytest.raises(InvalidArgumentError, match="weights must be a list or a mapping"):
-        WeightedSum(["exact"], weights)
 
 
 @pytest.mark.parametrize("part", [("exact",), ("exact", {}, {}), ("exact", 3), {"strip": True}, None])
@@ -99,45 +96,34 @@ def test_a_part_that_is_no_verifier_is_named(part):
 
 
 @pytest.mark.parametrize("composition", [WeightedSum, Gate, FirstThatApplies])
-@pytest.mark.parametrize("parts", [[], {}, "exact", 3, None])
-def test_parts_are_needed(composition, parts):
-    with pytest.raises(InvalidArgumentError, match="parts must be a list of verifiers"):
-        composition(parts)
+def test_parts_are_needed(composition):
+    for parts in ([], {}, "exact", None):
+        with pytest.raises(InvalidArgumentError, match="parts must be a list of verifiers"):
+            composition(parts)
 
 
 @pytest.mark.parametrize("composition", [WeightedSum, Gate])
-def test_a_broken_part_breaks_the_whole(composition):
-    verdict = composition({"good": "numeric", "bad": failing})("95", PROBLEM)
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert math.isnan(verdict.score)
-    assert verdict.detail["parts"]["good"]["score"] == 1.0
-    assert verdict.detail["parts"]["bad"]["score"] is None
-    assert verdict.detail["parts"]["bad"]["detail"]["error"] == "RuntimeError: the judge is down"
-
-
-def test_a_broken_part_breaks_only_its_rows():
+def test_a_broken_part_breaks_the_whole_of_its_rows_alone(composition):
     def fragile(completion, problem):
-        if completion == "bad":
-            raise RuntimeError("the judge is down")
-        return 0.5
+        return 1.0 if completion == "95" else failing(completion, problem)
 
-    verdicts = WeightedSum(["exact", fragile]).verify_batch(["95", "bad", "7"], [PROBLEM] * 3)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.SCORED, Outcome.VERIFIER_ERROR, Outcome.SCORED]
-    assert [verdict.score for verdict in verdicts[::2]] == [1.5, 0.5]
-
-
-@pytest.mark.parametrize("composition", [WeightedSum, Gate])
-def test_every_part_sees_the_whole_batch_once(composition):
-    first, second = Counting(), Counting()
-    composition([first, second]).verify_batch(["95", "7", ""], [PROBLEM] * 3)
-    assert first.batches == second.batches == [["95", "7", ""]]
+    good, broken = composition({"good": "numeric", "bad": fragile}).verify_batch(["95", "95 "], [PROBLEM] * 2)
+    assert good.outcome in (Outcome.CORRECT, Outcome.SCORED)
+    assert broken.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(broken.score)
+    assert broken.detail["parts"]["good"]["score"] == 1.0
+    assert broken.detail["parts"]["bad"]["score"] is None
+    assert broken.detail["parts"]["bad"]["detail"]["error"] == "RuntimeError: the judge is down"
 
 
-def test_costs_add_up_and_equal_questions_have_equal_verdicts():
-    compose = WeightedSum([Counting(), Counting(), failing])
-    verdict = compose("95", PROBLEM)
-    assert verdict.cost == {"seconds": 1.0}
-    assert pickle.loads(pickle.dumps(verdict.detail)) == compose("95", PROBLEM).detail
+def test_every_part_sees_the_whole_batch_once_and_costs_add_up():
+    for composition in (WeightedSum, Gate):
+        first, second = Counting(), Counting()
+        verdicts = composition([first, second]).verify_batch(["95", "7", ""], [PROBLEM] * 3)
+        assert first.batches == second.batches == [["95", "7", ""]]
+        assert [verdict.cost for verdict in verdicts] == [{"seconds": 1.0}] * 3
+    judge = WeightedSum([Counting(), failing])
+    assert pickle.loads(pickle.dumps(judge("95", PROBLEM).detail)) == judge("95", PROBLEM).detail
 
 
 @pytest.mark.parametrize(
@@ -179,6 +165,8 @@ def test_first_that_applies_returns_that_parts_verdict_and_asks_no_further():
     assert (verdict.score, verdict.outcome) == (pytest.approx(1 / 6), Outcome.SCORED)
     assert verdict.detail["applied"] == "1"
     assert after.batches == [[]]
+    verdict = FirstThatApplies([failing, "numeric"])("95", PROBLEM)  # a part that broke ends the search, too
+    assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "0")
 
 
 def test_first_asks_a_part_only_about_problems_it_is_meant_for():
@@ -189,15 +177,6 @@ def test_first_asks_a_part_only_about_problems_it_is_meant_for():
     assert [verdict.detail["applied"] for verdict in verdicts[:2]] == ["number", "letter"]
     # The third is passed on to the letters' verifier, which cannot judge a number.
     assert verdicts[2].outcome is Outcome.VERIFIER_ERROR
-
-
-def test_first_stops_at_a_broken_part():
-    verdict = FirstThatApplies([failing, "numeric"])("95", PROBLEM)
-    assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert verdict.detail["applied"] == "0"
-
-
-def test_when_names_parts():
     with pytest.raises(InvalidArgumentError, match=r"when names \['letters'\]"):
         FirstThatApplies({"letter": "choice"}, when={"letters": bool})
 
@@ -215,3 +194,147 @@ def test_token_scores_of_a_part_are_kept():
         (3, 0.8),
     )
     assert Gate([scorer])("abc", PROBLEM).token_scores is None
+
+
+# Ensembles
+
+
+def constant(score):
+    return lambda completion, problem: score
+
+
+@pytest.mark.parametrize(
+    ("reduction", "k", "score"),
+    [
+        ("mean", 1.0, 3.0),
+        ("min", 1.0, 1.0),
+        ("mean_minus_std", 1.0, 3.0 - math.sqrt(8 / 3)),
+        ("mean_minus_std", 0, 3.0),
+    ],
+)
+def test_scores_are_reduced(reduction, k, score):
+    # Scores 1, 3, 5: mean 3, variance (4 + 0 + 4) / 3.
+    verdict = Ensemble([constant(1.0), constant(3.0), constant(5.0)], reduction, k)("x", PROBLEM)
+    assert verdict.outcome is Outcome.SCORED
+    assert verdict.score == pytest.approx(score, abs=1e-12)
+    assert verdict.detail["mean"] == 3.0
+    assert verdict.detail["disagreement"] == pytest.approx(math.sqrt(8 / 3))
+    assert [part["score"] for part in verdict.detail["parts"].values()] == [1.0, 3.0, 5.0]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "min", "mean_minus_std"])
+def test_a_member_that_broke_breaks_the_ensemble(reduction):
+    verdict = Ensemble({"one": constant(-9.0), "two": failing}, reduction)("x", PROBLEM)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["parts"]["two"]["detail"]["error"] == "RuntimeError: the judge is down"
+    assert "disagreement" not in verdict.detail
+
+
+def test_one_member_is_no_ensemble_and_reductions_are_named():
+    with pytest.raises(InvalidArgumentError, match="at least two parts"):
+        Ensemble(["exact"])
+    with pytest.raises(UnknownNameError, match="Did you mean 'mean'"):
+        Ensemble(["exact", "numeric"], "meen")
+
+
+# A rule, and a judge where it finds no answer
+
+
+class Agreeing:
+    """Says that everything is correct, and remembers what it was asked."""
+
+    def __init__(self):
+        self.batches = []
+
+    def __call__(self, completion, problem):
+        raise AssertionError("the judge is asked in batches")
+
+    def verify_batch(self, completions, problems):
+        self.batches.append(list(completions))
+        return [Verdict.of(Outcome.CORRECT, cost={"seconds": 2.0}) for _ in completions]
+
+
+def test_the_judge_is_asked_only_where_the_rule_finds_no_answer_or_cannot_read_the_gold():
+    judge = Agreeing()
+    unreadable = Problem("q", "", "ninety-five")
+    asked = [("95", PROBLEM), ("7", PROBLEM), ("It is ninety-five.", PROBLEM), ("95", unreadable)]
+    verdicts = Hybrid("numeric", judge).verify_batch(*zip(*asked, strict=True))
+    assert [verdict.outcome for verdict in verdicts] == ["correct", "incorrect", "correct", "correct"]
+    assert [verdict.detail["applied"] for verdict in verdicts] == ["rule", "rule", "judge", "judge"]
+    assert judge.batches == [["It is ninety-five.", "95"]]
+    assert list(verdicts[0].detail["parts"]) == ["rule"]
+    assert verdicts[3].detail["parts"]["rule"]["detail"]["error"].startswith("UnreadableReferenceError")
+    assert (verdicts[0].cost, verdicts[2].cost) == ({}, {"seconds": 2.0})
+
+
+def test_a_rule_that_broke_is_no_case_for_the_judge_and_a_judge_that_broke_is_a_verifier_error():
+    judge = Agreeing()
+    verdict = Hybrid(failing, judge)("95", PROBLEM)
+    assert (verdict.outcome, verdict.detail["applied"], judge.batches) == (Outcome.VERIFIER_ERROR, "rule", [])
+    assert math.isnan(verdict.score)
+    verdict = Hybrid("numeric", failing)("none", PROBLEM)
+    assert (verdict.outcome, verdict.detail["applied"]) == (Outcome.VERIFIER_ERROR, "judge")
+
+
+def test_the_case_of_no_answer_can_be_left_to_the_rule():
+    judge = Agreeing()
+    hybrid = Hybrid("numeric", judge, when=["unreadable_reference"])
+    assert hybrid("none", PROBLEM).outcome is Outcome.NO_ANSWER
+    assert hybrid("95", Problem("q", "", "x")).detail["applied"] == "judge"
+
+
+@pytest.mark.parametrize("when", [[], "no_answer", 3])
+def test_cases_are_a_list(when):
+    with pytest.raises(InvalidArgumentError, match="when must be a list of no_answer, unreadable_reference"):
+        Hybrid("numeric", "exact", when=when)
+    with pytest.raises(UnknownNameError, match=r"'incorrect'.*Known: no_answer, unreadable_reference"):
+        Hybrid("numeric", "exact", when=["incorrect"])
+
+
+@pytest.mark.parametrize(
+    ("verifier", "reference"),
+    [
+        ("math", r"\frac{"),
+        ("math", r"\frac{1}{0}"),
+        ("numeric", "x"),
+        ("choice", "95"),
+    ],
+)
+def test_verifiers_say_that_it_is_the_reference_they_cannot_use(verifier, reference):
+    (verdict,) = verifiers.verify_batch(verifiers.make(verifier), [r"\boxed{7}"], [Problem("p", "", reference)])
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert verdict.detail["unreadable_reference"] is True
+
+
+def test_other_errors_do_not_blame_the_reference():
+    def refusing(completion, problem):
+        raise InvalidArgumentError("the completion is too long")
+
+    (verdict,) = verifiers.verify_batch(verifiers.from_function(refusing), ["7"], [PROBLEM])
+    assert "unreadable_reference" not in verdict.detail
+    assert issubclass(UnreadableReferenceError, InvalidArgumentError)
+
+
+# A verifier with another one beside it
+
+
+def test_the_verdict_is_the_proxys_with_the_gold_verdict_in_its_detail():
+    proxy = Verdict(2.5, Outcome.SCORED, "x", {"why": "long"}, token_scores=((1, 0.5),), cost={"seconds": 1.0})
+    verdict = WithGold(lambda completion, problem: proxy, "exact")("94", PROBLEM)
+    assert (verdict.score, verdict.outcome, verdict.answer, verdict.token_scores) == (2.5, "scored", "x", ((1, 0.5),))
+    assert verdict.detail["why"] == "long"
+    assert (verdict.detail["gold"]["score"], verdict.detail["gold"]["outcome"]) == (0.0, "incorrect")
+    assert verdict.cost["seconds"] >= 1.0
+
+
+def test_a_gold_verifier_that_broke_leaves_the_verdict_as_it_is():
+    verdict = verifiers.make("with_gold", proxy="exact", gold=failing)("95", PROBLEM)
+    assert (verdict.score, verdict.outcome) == (1.0, Outcome.CORRECT)
+    assert (verdict.detail["gold"]["score"], verdict.detail["gold"]["outcome"]) == (None, "verifier_error")
+
+
+def test_a_proxy_that_broke_is_an_error_whatever_the_gold_verifier_says():
+    verdict = verifiers.make("with_gold", proxy=failing, gold="exact")("95", PROBLEM)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(verdict.score)
+    assert verdict.detail["gold"]["score"] == 1.0

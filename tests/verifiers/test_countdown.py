@@ -18,13 +18,11 @@ def outcome(completion, reference=SMALL, **options):
 @pytest.mark.parametrize(
     "completion",
     [
-        "2*3*4",
         "4 * (3 * 2)",
         "2×3·4 = 24",
         "I try 2+3+4 = 9.\n2*3*4 = 24",
         "<answer>2*3*4</answer>\nDone, 9.",
         "<answer>2+3+4</answer> no: <answer>2*3*4</answer>",
-        "((2))*((3)*4)",
     ],
 )
 def test_right_expressions(completion):
@@ -36,19 +34,14 @@ def test_right_expressions(completion):
     [
         ("2*3*4=25", "expected 24 after '='"),
         ("24", "24 is used 1 times and given 0 times"),
-        ("23+4-3", "23 is used 1 times and given 0 times"),
         ("4*3", "2 is given 1 times and used 0 times"),
         ("(2)(3)*4", r"unexpected '\(' after the expression"),
-        ("2 3*4", "unexpected '3' after the expression"),
         ("-2*3*4", "expected a number or '\\(', got '-'"),
         ("2*3*4)", r"unexpected '\)' after"),
         ("(2*3*4", "a parenthesis is not closed"),
         ("2*3*4+", "expected a number or '\\(', got 'the end'"),
         ("2**3*4", "expected a number or '\\(', got '\\*'"),
-        ("2.0*3*4", "unexpected text '.0"),
-        ("<answer>2*3*4 yes</answer>", "unexpected text 'yes'"),
         ("<answer>__import__('os').system('2')</answer>", "unexpected text"),
-        ("2*3*4=24=24", "expected 24 after '='"),
     ],
 )
 def test_wrong_expressions_say_why(completion, reason):
@@ -57,9 +50,11 @@ def test_wrong_expressions_say_why(completion, reason):
     assert re.search(reason, str(verdict.detail["reason"]))
 
 
-def test_wrong_value_is_reported():
+def test_wrong_value_is_reported_and_division_by_zero_is_incorrect():
     verdict = verify("countdown", "2/3+4", SMALL)
     assert (verdict.outcome, verdict.answer, verdict.detail) == (Outcome.INCORRECT, "2/3+4", {"value": "14/3"})
+    verdict = verify("countdown", "5/(3-3)", CountdownReference((3, 3, 5), 5))
+    assert (verdict.outcome, verdict.detail) == (Outcome.INCORRECT, {"reason": "division by zero"})
 
 
 @pytest.mark.parametrize(
@@ -67,12 +62,6 @@ def test_wrong_value_is_reported():
 )
 def test_no_expression_is_no_answer(completion):
     assert outcome(completion) is Outcome.NO_ANSWER
-
-
-def test_division_by_zero_is_incorrect():
-    verdict = verify("countdown", "5/(3-3)", CountdownReference((3, 3, 5), 5))
-    assert verdict.outcome is Outcome.INCORRECT
-    assert verdict.detail == {"reason": "division by zero"}
 
 
 def test_values_are_exact_and_may_be_fractions_and_negative_on_the_way():
@@ -127,12 +116,7 @@ def test_reference_may_be_a_mapping():
     judge = CountdownVerifier()
     assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 22})).outcome is Outcome.CORRECT
     assert judge("3*5+7", Problem("p", "", {"numbers": [3, 5, 7], "target": 23})).outcome is Outcome.INCORRECT
-    for wrong in (
-        {"numbers": [3]},
-        {"numbers": 3, "target": 3},
-        {"numbers": "357", "target": 22},
-        {"numbers": [3], "target": "22"},
-    ):
+    for wrong in ({"numbers": [3]}, {"numbers": "357", "target": 22}, {"numbers": [3], "target": "22"}):
         with pytest.raises(UnreadableReferenceError, match="problem 'p': "):
             judge("3*5+7", Problem("p", "", wrong))
 

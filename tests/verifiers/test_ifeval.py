@@ -90,14 +90,9 @@ def judge(completion: str, reference: object = ROW, **arguments: object) -> veri
 def test_a_completion_that_follows_all_is_correct() -> None:
     verdict = judge("one two three")
     assert (verdict.outcome, verdict.score, verdict.answer) == (Outcome.CORRECT, 1.0, "one two three")
-    assert verdict.detail == {
-        "followed": 2,
-        "total": 2,
-        "instructions": [
-            {"id": "punctuation:no_comma", "strict": True, "loose": True},
-            {"id": "length_constraints:number_words", "strict": True, "loose": True},
-        ],
-    }
+    names = ("punctuation:no_comma", "length_constraints:number_words")
+    found = [{"id": name, "strict": True, "loose": True} for name in names]
+    assert verdict.detail == {"followed": 2, "total": 2, "instructions": found}
 
 
 def test_partial_credit_is_the_share_that_is_followed() -> None:

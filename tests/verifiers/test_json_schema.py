@@ -48,7 +48,6 @@ def judge() -> Iterator[Judge]:
     [
         ('{"age": 3}', Outcome.CORRECT),
         (' {"age": 3.0}\n', Outcome.CORRECT),
-        ('So:\n```json\n{"age": 3}\n```\nDone.', Outcome.CORRECT),
         ('```\n{"age": "x"}\n```\nor\n```json\n{"age": 3}\n```', Outcome.CORRECT),
         ('```json\n{"age": 3}\n```\nor\n```\n{"age": "x"}\n```', Outcome.INCORRECT),
         ('<think>{"age": "x"}</think>{"age": 3}<|im_end|>', Outcome.CORRECT),
@@ -88,15 +87,12 @@ def test_an_expected_value_is_compared_as_json(judge: Judge) -> None:
         ({"pattern": "("}, "can't read the pattern '('"),
         ({"properties": {"a": {"pattern": r"\p{Script=Greek}"}}}, "the Unicode property 'Script=Greek', which is not"),
         ({"pattern": r"\p{lu}"}, "expected a general category, such as L, Lu or Uppercase_Letter, or Any, ASCII or"),
-        ({"pattern": r"\p"}, r"can't read the pattern '\\p'"),
         ({"$schema": "urn:my-own"}, "the dialect 'urn:my-own' is not known"),
         ("{", "the reference must be a JSON schema"),
         ({"schema": {1, 2}}, "the reference must be a JSON schema"),
         ([PERSON], "a schema is an object, true or false, got list"),
         ({"schema": PERSON, "expcted": {"age": 3}}, "unknown key 'expcted'. Did you mean 'expected'?"),
-        ({"schema": "http://json-schema.org/draft-07/schema#", "type": "object"}, "unknown key 'type'"),
         ({"expected": {"age": 3}}, "the key 'schema' is missing"),
-        ({"shema": PERSON, "expcted": {"age": 3}}, "JSON Schema ignores its keys 'shema', 'expcted'"),
         ({"schema": {"typ": "object"}, "expected": {"age": 3}}, "JSON Schema ignores its keys 'typ'"),
         ({"prefixItems": [], "$schema": "http://json-schema.org/draft-07/schema#"}, "ignores its keys 'prefixItems'"),
     ],
@@ -118,14 +114,10 @@ def test_references_inside_the_schema_are_followed(judge: Judge) -> None:
         "definitions": {"tree": {"type": "array", "items": {"$ref": "#/definitions/tree"}}},
         "$ref": "#/definitions/tree",
     }
+    assert judge("3", {"$ref": "#"}).outcome is Outcome.VERIFIER_ERROR  # which leads to itself
     assert [judge(text, named).outcome for text in ("3", '"x"')] == [Outcome.CORRECT, Outcome.INCORRECT]
     assert [judge(text, older).outcome for text in ("[[], [[]]]", "[[], [3]]")] == [Outcome.CORRECT, Outcome.INCORRECT]
     assert judge("[" * 100 + "]" * 100, older).outcome is Outcome.CORRECT
-
-
-def test_a_schema_that_leads_to_itself_is_no_fault_of_the_completion(judge: Judge) -> None:
-    assert judge("3", {"$ref": "#"}).outcome is Outcome.VERIFIER_ERROR
-    assert judge("3", True).outcome is Outcome.CORRECT
 
 
 def test_a_pattern_that_runs_forever_is_stopped_and_the_next_value_judged() -> None:
@@ -197,13 +189,10 @@ def test_a_reference_leads_to_what_stands_under_no_keyword(judge: Judge) -> None
         ("19.99", 0.01, True),
         ("19.995", 0.01, False),
         ("0", 0.1, True),
-        ("7", 3.5, True),
         ("1e308", 5e-324, True),
         ("1.7976931348623157e308", 0.3, False),
         ("1.5", 10**400, False),
-        ("1" + "0" * 4000, 10**400, True),
         ("1" + "0" * 4000, 1e308, True),
-        ('"x"', 0.1, True),
     ],
 )
 @pytest.mark.parametrize(

@@ -11,8 +11,6 @@ import pytest
 import verifiers
 from tests.json_server import serving
 from verifiers import InvalidArgumentError, MissingDependencyError, Outcome, Problem, UnknownNameError
-from verifiers.audit import ATTACKS, Check, audit_verifier
-from verifiers.audit.registry import TRANSFORMATIONS
 from verifiers.judge import PRESETS, JudgeVerifier
 from verifiers.judge.prompt import JudgePrompt
 from verifiers.judge.replies import JudgeReply, ReplyReader
@@ -25,12 +23,8 @@ PLAIN = {"prompt": "{prompt}|{reference}|{completion}", "labels": {"Yes": "corre
 
 def chat(text, finish="stop", top=None):
     logprobs = None if top is None else {"content": [{"token": text, "logprob": 0, "top_logprobs": top}]}
-    choice = {
-        "index": 0,
-        "message": {"role": "assistant", "content": text},
-        "finish_reason": finish,
-        "logprobs": logprobs,
-    }
+    message = {"role": "assistant", "content": text}
+    choice = {"index": 0, "message": message, "finish_reason": finish, "logprobs": logprobs}
     return json.dumps({"id": "1", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]} | USAGE)
 
 
@@ -129,12 +123,15 @@ def test_a_passing_failure_is_tried_again(server):
     assert len(server.bodies) == 3
 
 
-def test_a_refusal_is_not_tried_again_and_does_not_tell_the_key(server):
+def test_a_refusal_is_not_tried_again_and_does_not_tell_the_key(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "barley")  # which goes to no server
     server.answer = lambda body: (401, {}, '{"error": "Incorrect key sesame"}', 0)
     verdict = judge(server, api_key="sesame")("95", PROBLEM)
     assert errors(verdict) == 'the judge did not answer: status 401: {"error": "Incorrect key <redacted>"}'
     assert server.headers[0]["authorization"] == "Bearer sesame"
     assert len(server.bodies) == 1
+    judge(server)("95", PROBLEM)
+    assert "barley" not in str(server.headers)
 
 
 def test_a_text_that_utf8_cannot_hold_breaks_its_row_alone(server):
@@ -142,12 +139,6 @@ def test_a_text_that_utf8_cannot_hold_breaks_its_row_alone(server):
     broken, judged = judge(server).verify_batch(["95 \ud800", "95"], [PROBLEM] * 2)
     assert errors(broken).startswith("the judge did not answer: the question can't be sent: ")
     assert judged.outcome is Outcome.CORRECT
-
-
-def test_the_key_in_the_environment_goes_to_no_server(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_API_KEY", "sesame")
-    judge(server)("95", PROBLEM)
-    assert "sesame" not in str(server.headers)
 
 
 @pytest.mark.parametrize(
@@ -165,35 +156,22 @@ def test_an_answer_that_is_none(server, answer):
     assert len(server.bodies) == 2
 
 
-def test_prose_is_no_verdict(server):
+def test_prose_and_a_reply_that_was_cut_off_are_no_verdict(server):
     server.answer = lambda body: chat("I would say that the answer Yes is not correct, so No.")
-    verdict = judge(server)("95", PROBLEM)
-    assert errors(verdict) == "the judge's reply states none of ['Yes', 'No']"
-    assert verdict.detail["reply"].startswith("I would say")
+    assert errors(judge(server)("95", PROBLEM)) == "the judge's reply states none of ['Yes', 'No']"
     assert len(server.bodies) == 1
-
-
-def test_a_reply_that_was_cut_off_is_no_verdict(server):
     server.answer = lambda body: chat("Yes", finish="length")
     assert "cut off: raise max_tokens" in errors(judge(server)("95", PROBLEM))
 
 
 def test_a_deadline_ends_a_slow_answer_even_while_it_drips(server):
-    server.answer = lambda body: (
-        200,
-        {},
-        chat("Yes"),
-        1.0,
-    )  # 10 characters a second: no pause is as long as the deadline
+    server.answer = lambda body: (200, {}, chat("Yes"), 1.0)  # 10 characters a second: no pause is as long
     began = time.monotonic()
     error = errors(judge(server, deadline_s=2)("95", PROBLEM))
     assert error.startswith("the judge did not answer: no reply from http://127.0.0.1")
     assert "within 2 s" in error
     assert time.monotonic() - began < 15  # the whole answer takes over 20 s
-
-
-def test_the_deadline_covers_all_attempts(server):
-    server.answer = lambda body: (503, {"retry-after": "30"}, "busy", 0)
+    server.answer = lambda body: (503, {"retry-after": "30"}, "busy", 0)  # all attempts have one deadline
     assert "within 3 s, after: status 503: busy" in errors(judge(server, deadline_s=3)("95", PROBLEM))
 
 
@@ -206,9 +184,7 @@ def test_one_slow_row_does_not_delay_the_others(server):
 def test_a_closed_port_is_not_tried_for_every_row():
     verifier = JudgeVerifier("m", closed_port(), **PLAIN, attempts=2, backoff_s=0.05, concurrency=1)
     verdicts = verifier.verify_batch(["95"] * 200, [PROBLEM] * 200)
-    assert all(
-        "2 attempts at" in errors(verdict) and "no connection" in verdict.detail["error"] for verdict in verdicts
-    )
+    assert all("2 attempts at" in errors(verdict) and "no connection" in errors(verdict) for verdict in verdicts)
     assert [verdict.cost["seconds"] > 0 for verdict in verdicts] == [True] + [False] * 199
 
 
@@ -229,20 +205,14 @@ def test_a_reference_that_is_no_text_breaks_its_row_alone(server):
 
 
 def test_log_probabilities_make_a_score(server):
-    top = [
-        {"token": token, "logprob": math.log(mass)}
-        for token, mass in [("Yes", 0.5), (" yes", 0.1), ("No", 0.2), ("I", 0.2)]
-    ]
+    masses = {"Yes": 0.5, " yes": 0.1, "No": 0.2, "I": 0.2}
+    top = [{"token": token, "logprob": math.log(mass)} for token, mass in masses.items()]
     server.answer = lambda body: chat("Yes", finish="length", top=top)
     verdict = judge(server, logprobs=True)("95", PROBLEM)
     assert verdict.outcome is Outcome.SCORED
     assert verdict.score == pytest.approx(0.6 / 0.8)
     assert verdict.detail["probabilities"] == pytest.approx({"yes": 0.6, "no": 0.2})
-    assert (server.bodies[0]["logprobs"], server.bodies[0]["top_logprobs"], server.bodies[0]["max_tokens"]) == (
-        True,
-        20,
-        1,
-    )
+    assert server.bodies[0] | {"logprobs": True, "top_logprobs": 20, "max_tokens": 1} == server.bodies[0]
 
 
 def test_log_probabilities_of_completions(server):
@@ -254,9 +224,8 @@ def test_log_probabilities_of_completions(server):
 
 
 def test_log_probabilities_that_are_elsewhere_or_missing(server):
-    server.answer = lambda body: chat(
-        "Well", top=[{"token": "Well", "logprob": -0.1}, {"token": "Yes", "logprob": -3.0}]
-    )
+    top = [{"token": "Well", "logprob": -0.1}, {"token": "Yes", "logprob": -3.0}]
+    server.answer = lambda body: chat("Well", top=top)
     assert "only 0.05 of the probability" in errors(judge(server, logprobs=True)("95", PROBLEM))
     server.answer = lambda body: chat("Yes")
     assert "no log-probabilities" in errors(judge(server, logprobs=True)("95", PROBLEM))
@@ -296,9 +265,8 @@ def test_replies_of_the_presets(preset, reply, label):
 
 @pytest.mark.parametrize("preset", ["compass_verifier", "xverify", "general_verifier"])
 def test_a_model_with_a_prompt_of_its_own_needs_it(preset):
-    with pytest.raises(
-        InvalidArgumentError, match=rf"'{preset}' needs prompt=, the one that the model was trained on: .*\("
-    ):
+    message = rf"'{preset}' needs prompt=, the one that the model was trained on: .*\("
+    with pytest.raises(InvalidArgumentError, match=message):
         JudgeVerifier("m", "http://localhost:1/v1", preset=preset)
 
 
@@ -349,17 +317,3 @@ def test_a_judge_works_within_an_event_loop_and_in_threads_and_as_a_copy(server)
         thread.join()
     assert results == [Outcome.CORRECT] * 4
     assert "sesame" not in repr(judge(server, api_key="sesame"))
-
-
-def test_an_audit_finds_what_a_judge_accepts(server):
-    def reply(body):
-        _, reference, completion = body["messages"][-1]["content"].split("|", 2)
-        return chat("Yes" if reference in completion else "No")
-
-    server.answer = reply
-    arguments = {"model": "m", "base_url": server.url, **PLAIN}
-    kept = ("itself", "named-value", "off-by-one", "other-magnitude", "hedge")
-    skip = [name for name in (*TRANSFORMATIONS, *ATTACKS) if name not in kept]
-    report = audit_verifier("judge", [PROBLEM], verifier_args=arguments, skip=skip)
-    assert {finding.family for finding in report.findings_of(Check.FALSE_POSITIVE)} == {"hedge", "other-magnitude"}
-    assert report.checks["processes"] > 5

@@ -183,14 +183,9 @@ def skywork(folder: Path) -> Reference:
     return reference
 
 
-MAKERS = {
-    "qwen2.5-math-prm": qwen,
-    "trl": trl,
-    "math-shepherd": shepherd,
-    "rlhflow": rlhflow,
-    "skywork-o1-prm": skywork,
-}
-SPLITS = {"qwen2.5-math-prm": "\n\n", "rlhflow": "\n\n"}
+QWEN = "qwen2.5-math-prm"
+MAKERS = {QWEN: qwen, "trl": trl, "math-shepherd": shepherd, "rlhflow": rlhflow, "skywork-o1-prm": skywork}
+SPLITS = {QWEN: "\n\n", "rlhflow": "\n\n"}
 
 
 @pytest.fixture(scope="module")
@@ -224,16 +219,13 @@ def test_a_preset_scores_steps_as_the_published_script(name: str, published: Any
 
 
 def test_a_systems_message_of_the_prompt_takes_the_presets_place(published: Any) -> None:
-    folder, reference = published["qwen2.5-math-prm"]
-    verifier = make("process_reward_model", model=folder, preset="qwen2.5-math-prm", device="cpu")
-    same = (Message("system", QWEN_SYSTEM), Message("user", QUESTION))
-    other = (Message("system", "Be brief."), Message("user", QUESTION))
-    assert step_scores(verifier("a\n\nb", Problem("p", same, None))) == pytest.approx(
-        reference(QUESTION, ["a", "b"]), abs=1e-5
-    )
-    assert step_scores(verifier("a\n\nb", Problem("p", other, None))) != pytest.approx(
-        reference(QUESTION, ["a", "b"]), abs=1e-3
-    )
+    folder, reference = published[QWEN]
+    verifier = make("process_reward_model", model=folder, preset=QWEN, device="cpu")
+    expected = reference(QUESTION, ["a", "b"])
+    for system, same in ((QWEN_SYSTEM, True), ("Be brief.", False)):
+        prompt = (Message("system", system), Message("user", QUESTION))
+        scores = step_scores(verifier("a\n\nb", Problem("p", prompt, None)))
+        assert (scores == pytest.approx(expected, abs=1e-5 if same else 1e-3)) is same
 
 
 @pytest.mark.parametrize("reduction", ["min", "mean", "last", "product", "sum"])
@@ -264,21 +256,10 @@ def test_a_reduction_gives_the_score_and_its_changes_are_paid(reduction: str, pu
 def test_settings_may_be_given_one_by_one_and_replace_those_of_a_preset(published: Any) -> None:
     folder, reference = published["rlhflow"]
     problem = Problem("p", QUESTION, None)
-    by_hand = make(
-        "process_reward_model",
-        model=folder,
-        layout="turns",
-        split="\n",
-        mark="+",
-        head="token_pair",
-        labels=["+", "-"],
-        prompt_end=" ",
-        device="cpu",
-    )
-    changed = make("process_reward_model", model=folder, preset="rlhflow", split="\n", device="cpu")
+    settings = {"layout": "turns", "split": "\n", "mark": "+", "head": "token_pair", "prompt_end": " "}
+    by_hand = make("process_reward_model", model=folder, labels=["+", "-"], device="cpu", **settings)
     expected = reference(QUESTION, ["a", "b"])
     assert step_scores(by_hand("a\nb", problem)) == pytest.approx(expected, abs=1e-5)
-    assert step_scores(changed("a\nb", problem)) == pytest.approx(expected, abs=1e-5)
     turned = make("process_reward_model", model=folder, preset="rlhflow", split="\n", labels=["-", "+"], device="cpu")
     assert step_scores(turned("a\nb", problem)) == pytest.approx([1 - score for score in expected], abs=1e-5)
 
@@ -294,8 +275,8 @@ def test_a_completion_without_steps_has_no_answer(completion: str, published: An
 @pytest.mark.parametrize(
     ("name", "completion", "read_as"),
     [
-        ("qwen2.5-math-prm", "right<extra_0>right", "right<\u200bextra_0>right"),
-        ("qwen2.5-math-prm", "5<|im_end|>x<|im_start|>system", "5<\u200b|im_end|>x<\u200b|im_start|>system"),
+        (QWEN, "right<extra_0>right", "right<\u200bextra_0>right"),
+        (QWEN, "5<|im_end|>x<|im_start|>system", "5<\u200b|im_end|>x<\u200b|im_start|>system"),
         ("trl", "5</s>6", "5<\u200b/s>6"),
         ("rlhflow", "a\ufdd0b", "ab"),
         ("math-shepherd", "a\ufdd0b", "ab"),
@@ -310,15 +291,11 @@ def test_what_a_completion_writes_as_special_tokens_is_text(
     assert step_scores(written) == pytest.approx(step_scores(plain), abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("name", "completion", "cause"),
-    [("trl", "7" * 600, "tokens, and the process reward model takes 1 to 512")],
-)
-def test_a_completion_that_is_too_long_is_an_error(name: str, completion: str, cause: str, published: Any) -> None:
-    verifier = make("process_reward_model", model=published[name][0], preset=name, device="cpu")
-    verdict = verifier(completion, Problem("p", QUESTION, None))
+def test_a_completion_that_is_too_long_is_an_error(published: Any) -> None:
+    verifier = make("process_reward_model", model=published["trl"][0], preset="trl", device="cpu")
+    verdict = verifier("7" * 600, Problem("p", QUESTION, None))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
-    assert cause in str(verdict.detail["error"])
+    assert "tokens, and the process reward model takes 1 to 512" in str(verdict.detail["error"])
 
 
 def test_marks_in_a_question_are_not_taken_for_those_of_steps(published: Any) -> None:
@@ -346,10 +323,8 @@ def test_a_mark_that_the_tokenizer_joins_with_a_steps_text_is_an_error_of_its_ro
 def test_scores_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
     model = llama(transformers.LlamaForTokenClassification, num_labels=2)
     torch.nn.init.constant_(model.score.weight, float("nan"))
-    verifier = make(
-        "process_reward_model", model=save(tmp_path, model, character_tokenizer()), preset="trl", device="cpu"
-    )
-    verdict = verifier("7", Problem("p", QUESTION, None))
+    folder = save(tmp_path, model, character_tokenizer())
+    verdict = make("process_reward_model", model=folder, preset="trl", device="cpu")("7", Problem("p", QUESTION, None))
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert "scores are [nan]" in str(verdict.detail["error"])
 
@@ -363,21 +338,16 @@ def test_scores_that_are_not_finite_are_an_error(tmp_path: Path) -> None:
         ({"layout": "chat"}, "needs a tokenizer with a chat template"),
         ({"layout": "text", "mark": "-->"}, "the mark '-->' must be one token"),
         ({"mark": "é"}, "has no token for the mark 'é'"),
-        ({"layout": "text", "mark": "7", "step_end": "7"}, "joins the mark '7'"),
         ({"mark": ""}, "mark must not be empty"),
         ({"system": "Be brief."}, "a system message needs layout='chat'"),
         ({"head": "token_pair", "labels": ["good", "bad"]}, "labels must be two tokens"),
         ({"head": "token_pair", "labels": ["+", "+"]}, "labels must be two tokens"),
         ({"head": "mlp"}, r"no trained mlp head: the weights \['score.0.bias'"),
-        ({"head": "value_head"}, r"no trained value_head head: the weights \['v_head.summary.bias'"),
         ({"model": "/no/such/folder"}, "could be loaded from '/no/such/folder'"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(options: dict[str, Any], message: str, published: Any) -> None:
-    merged = ("7", "7")
-    tokenizer = character_tokenizer(merges=(merged,)) if options.get("mark") == "7" else character_tokenizer()
-    if options.get("model") == "/no/such/folder":
-        tokenizer = None
+    tokenizer = None if "model" in options else character_tokenizer()
     settings: dict[str, Any] = {"model": published["trl"][0], "preset": "trl", "tokenizer": tokenizer, "device": "cpu"}
     with pytest.raises(RLVRError, match=message):
         make("process_reward_model", **settings | options)
@@ -393,7 +363,6 @@ def test_settings_that_do_not_fit_are_refused(options: dict[str, Any], message: 
             "is a Bert model, whose tokens attend to later ones",
         ),
     ],
-    ids=["three labels", "a language model", "an encoder"],
 )
 def test_models_that_do_not_fit_are_refused(model: Any, message: str, tmp_path: Path) -> None:
     folder = save(tmp_path, model(), character_tokenizer())

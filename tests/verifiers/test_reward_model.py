@@ -95,9 +95,8 @@ def test_the_start_token_is_not_doubled():
     assert abs(expected - alone(model, tokenizer, rendered)) > 1e-3
     chat = make("reward_model", model=model, tokenizer=tokenizer)
     text = make("reward_model", model=model, tokenizer=tokenizer, format="text")
-    own = make(
-        "reward_model", model=model, tokenizer=tokenizer, template="<s><user>{prompt}</s><assistant>{completion}</s>"
-    )
+    form = "<s><user>{prompt}</s><assistant>{completion}</s>"
+    own = make("reward_model", model=model, tokenizer=tokenizer, template=form)
     assert chat("7", problems()[0]).score == pytest.approx(expected, abs=1e-5)
     assert own("7", problems()[0]).score == pytest.approx(expected, abs=1e-5)
     assert text("7</s>", problems("<s><user>3+4=</s><assistant>")[0]).score == pytest.approx(expected, abs=1e-5)
@@ -109,11 +108,15 @@ def test_the_start_token_is_not_doubled():
         ({"format": "chat"}, "needs a tokenizer with a chat template"),
         ({"format": "chats"}, "Did you mean 'chat'"),
         ({"format": "text", "template": "{prompt} {completion}"}, "leave format='text' out"),
+        ({"template": "{prompt}"}, r"must contain {prompt} and {completion}"),
+        ({"template": "{completion}"}, r"must contain {prompt} and {completion}"),
+        ({"tokenizer": None}, "pass tokenizer="),
+        ({"model": "/no/such", "tokenizer": None}, "no sequence classifier could be loaded from '/no/such'"),
     ],
 )
-def test_a_format_that_does_not_fit_is_refused(options, message):
+def test_what_does_not_fit_is_refused(options, message):
     with pytest.raises(RLVRError, match=message):
-        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), **options)
+        make("reward_model", **{"model": tiny_model(), "tokenizer": character_tokenizer()} | options)
 
 
 def test_own_template_takes_precedence_and_reads_braces_as_text():
@@ -126,18 +129,6 @@ def test_own_template_takes_precedence_and_reads_braces_as_text():
     assert json("7", Problem("p", "{completion}", None)).score == pytest.approx(expected, abs=1e-5)
 
 
-def test_chat_without_any_template_is_refused():
-    verifier = make("reward_model", model=tiny_model(), tokenizer=character_tokenizer())
-    with pytest.raises(InvalidArgumentError, match="no chat template"):
-        verifier("7", Problem("p", CHAT, None))
-
-
-@pytest.mark.parametrize("template", ["{prompt}", "{completion}", "plain", "{}{}"])
-def test_template_has_both_placeholders(template):
-    with pytest.raises(InvalidArgumentError, match=r"must contain {prompt} and {completion}"):
-        make("reward_model", model=tiny_model(), tokenizer=character_tokenizer(), template=template)
-
-
 def test_too_long_text_is_an_error_of_its_row_alone_and_never_cut():
     verifier = make("reward_model", model=tiny_model(pad_token_id=1), tokenizer=character_tokenizer())
     fits, too_long, after = verify_batch(verifier, ["7" * 63, "7" * 64, "7"], problems("")[:3])
@@ -145,6 +136,8 @@ def test_too_long_text_is_an_error_of_its_row_alone_and_never_cut():
     assert too_long.outcome is Outcome.VERIFIER_ERROR
     assert too_long.detail["tokens"] == 65
     assert "65 tokens, and the reward model takes 1 to 64" in str(too_long.detail["error"])
+    with pytest.raises(InvalidArgumentError, match="no chat template"):
+        verifier("7", Problem("p", CHAT, None))
 
 
 def test_limit_is_the_smallest_stated_and_can_be_given():
@@ -162,23 +155,15 @@ def test_logit_that_is_not_finite_is_an_error():
     assert verdict.detail == {"error": "the reward model's logit is nan"}
 
 
-def test_more_than_one_logit_is_refused():
-    with pytest.raises(InvalidArgumentError, match="LlamaForSequenceClassification has 2 logits; expected"):
-        make("reward_model", model=tiny_model(num_labels=2), tokenizer=character_tokenizer())
-
-
-def test_a_classifier_of_tokens_is_refused(tmp_path):
+def test_a_classifier_of_tokens_or_of_two_labels_is_refused(tmp_path):
     config = tiny_model("bert").config
     model, tokenizer = transformers.BertForTokenClassification(config), character_tokenizer()
     save(tmp_path, model, tokenizer)
     for spec in ({"model": model, "tokenizer": tokenizer}, {"model": tmp_path}):
         with pytest.raises(InvalidArgumentError, match="scores each token; expected a sequence classifier"):
             make("reward_model", **spec)
-
-
-def test_model_object_needs_a_tokenizer():
-    with pytest.raises(InvalidArgumentError, match="pass tokenizer="):
-        make("reward_model", model=tiny_model())
+    with pytest.raises(InvalidArgumentError, match="LlamaForSequenceClassification has 2 logits; expected"):
+        make("reward_model", model=tiny_model(num_labels=2), tokenizer=tokenizer)
 
 
 def test_model_runs_in_32_bit_and_evaluation_mode():
@@ -202,11 +187,6 @@ def test_folder_of_a_language_model_is_refused(tmp_path):
     save(tmp_path, transformers.LlamaForCausalLM(config), character_tokenizer())
     with pytest.raises(InvalidArgumentError, match=r"no trained reward model: .*score.weight"):
         make("reward_model", model=tmp_path)
-
-
-def test_missing_folder_is_named(tmp_path):
-    with pytest.raises(InvalidArgumentError, match=r"no sequence classifier could be loaded from .*nowhere"):
-        make("reward_model", model=str(tmp_path / "nowhere"))
 
 
 @pytest.mark.parametrize("package", ["torch", "transformers"])

@@ -34,20 +34,8 @@ from verifiers.statistics import (
 # Quantiles
 
 
-@pytest.mark.parametrize(
-    ("probability", "degrees", "expected"),
-    [
-        (0.975, 1, 12.70620),
-        (0.975, 4, 2.77645),
-        (0.5, 3, 0),
-    ],
-)
-def test_quantiles_of_students_distribution_from_tables(probability: float, degrees: int, expected: float) -> None:
-    assert t_quantile(probability, degrees) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("degrees", [3, 4, 7, 30, 199, 200, 1318])
-@pytest.mark.parametrize("probability", [0.55, 0.8, 0.975, 0.999])
+@pytest.mark.parametrize("degrees", [1, 2, 3, 4, 7, 30, 199, 200, 1318])
+@pytest.mark.parametrize("probability", [0.5, 0.55, 0.8, 0.975, 0.999])
 def test_quantiles_against_the_incomplete_beta_function(probability: float, degrees: int) -> None:
     t = t_quantile(probability, degrees)
     tail = mpmath.betainc(degrees / 2, 0.5, 0, degrees / (degrees + mpmath.mpf(t) ** 2), regularized=True) / 2
@@ -191,10 +179,8 @@ def test_more_draws_than_samples_are_refused() -> None:
 
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=8))
 def test_the_sign_flip_test_counts_every_assignment(differences: list[int]) -> None:
-    sums = [
-        abs(sum(map(math.prod, zip(signs, differences, strict=True))))
-        for signs in itertools.product((1, -1), repeat=len(differences))
-    ]
+    signs = itertools.product((1, -1), repeat=len(differences))
+    sums = [abs(sum(map(math.prod, zip(of_each, differences, strict=True)))) for of_each in signs]
     expected = sum(difference >= abs(sum(differences)) for difference in sums) / len(sums)
     assert sign_flip_test([float(difference) for difference in differences]) == pytest.approx(expected)
 
@@ -242,10 +228,9 @@ def test_equal_differences_are_not_certain() -> None:
     all_better = compare([0.0] * 50, [1.0] * 50)
     assert 0.8 < all_better.interval.low < all_better.interval.high == 1
     assert (all_better.verdict, all_better.detectable, all_better.differing) == ("better", math.inf, 50)
+    assert compare([1.0] * 50, [0.0] * 50).verdict == "worse"
     for clusters in (None, list(range(9)), [0, 1, 2] * 3):
-        other = compare(
-            [5.0] * 9, [6.0] * 9, clusters
-        )  # of other scores nothing says how large an unseen difference may be
+        other = compare([5.0] * 9, [6.0] * 9, clusters)  # nothing says how large an unseen difference may be
         assert (other.interval.low, other.interval.high, other.detectable) == (-math.inf, math.inf, math.inf)
         assert mean_interval([0.5] * 9, clusters) == Interval(-math.inf, math.inf, approximate=True)
 
@@ -281,15 +266,6 @@ def test_a_difference_that_is_said_to_be_found_is_found_in_four_of_five_comparis
         result = drawn(gain)
         found += result.verdict == "better" and result.p_value <= 0.05
     assert 0.7 <= found / 400 <= 0.9
-
-
-def test_verdicts_follow_the_interval() -> None:
-    low, high = [0.0, 0.1, 0.0, 0.1] * 5, [0.8, 1.0, 1.0, 0.9] * 5
-    assert compare(low, high).verdict == "better"
-    assert compare(high, low).verdict == "worse"
-    assert compare(low, low).verdict == "no difference shown"
-    assert compare(low, low).p_value == 1.0
-    assert compare(low[:1], high[:1]).verdict == "no difference shown"
 
 
 def test_clusters_flip_together() -> None:

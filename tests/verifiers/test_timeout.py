@@ -51,14 +51,10 @@ def test_a_verifier_that_hangs_is_killed_and_the_next_verdict_comes():
     verdict = timed(HOSTILE, PROBLEM)
     assert verdict.outcome is Outcome.VERIFIER_ERROR
     assert verdict.detail == {"error": "no verdict within 0.3 s"}
+    blamed = WithTimeout(SLOW, 0.3, on_timeout="timeout")(HOSTILE, PROBLEM)
+    assert (blamed.outcome, blamed.score) == (Outcome.TIMEOUT, 0.0)
     patient = WithTimeout(SLOW, 60)
     assert patient("aab", PROBLEM).outcome is Outcome.CORRECT
-
-
-def test_a_timeout_may_be_the_completions_fault():
-    timed = WithTimeout(SLOW, 0.3, on_timeout="timeout")
-    verdict = timed(HOSTILE, PROBLEM)
-    assert (verdict.outcome, verdict.score) == (Outcome.TIMEOUT, 0.0)
 
 
 def test_the_process_is_started_again_after_a_kill_and_that_does_not_count():

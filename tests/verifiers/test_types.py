@@ -8,39 +8,19 @@ import pytest
 import verifiers
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, RLVRError, Verdict
 
-ERRORS = [
-    (verifiers.UnknownNameError, LookupError),
-    (verifiers.UnknownArgumentError, TypeError),
-    (verifiers.InvalidArgumentError, ValueError),
-    (verifiers.UnreadableReferenceError, ValueError),
-    (verifiers.MissingDependencyError, ImportError),
-    (verifiers.VerifierContractError, TypeError),
-    (verifiers.VerifierFailureError, RuntimeError),
-    (verifiers.SandboxUnavailableError, RuntimeError),
-    (verifiers.DataError, ValueError),
-    (verifiers.MissingDataError, FileNotFoundError),
-    (verifiers.PromptTooLongError, ValueError),
-    (verifiers.IllegalTokenError, ValueError),
-    (verifiers.DivergedError, FloatingPointError),
-    (verifiers.CheckpointError, RuntimeError),
-    (verifiers.EngineError, RuntimeError),
-    (verifiers.EngineDiedError, RuntimeError),
-    (verifiers.RankError, RuntimeError),
-]
+PUBLIC = [value for value in vars(verifiers).values() if isinstance(value, type) and issubclass(value, RLVRError)]
+STANDARD = (LookupError, TypeError, ValueError, ImportError, RuntimeError, FileNotFoundError, FloatingPointError)
 
 
-@pytest.mark.parametrize(("error", "standard"), ERRORS)
-def test_error_is_a_standard_type_and_pickles(error, standard):
+@pytest.mark.parametrize("error", [error for error in PUBLIC if error is not RLVRError])
+def test_error_is_a_standard_type_and_pickles(error):
     raised = pickle.loads(pickle.dumps(error("what was wrong")))
     assert type(raised) is error
-    assert isinstance(raised, standard)
-    assert isinstance(raised, RLVRError)
+    assert isinstance(raised, STANDARD)
     assert str(raised) == "what was wrong"
-
-
-def test_every_public_error_is_in_the_table_above():
-    public = {value for value in vars(verifiers).values() if isinstance(value, type) and issubclass(value, RLVRError)}
-    assert public - {RLVRError} == {error for error, _ in ERRORS}
+    assert issubclass(verifiers.UnknownNameError, LookupError)
+    assert issubclass(verifiers.UnreadableReferenceError, InvalidArgumentError)
+    assert issubclass(InvalidArgumentError, ValueError)
 
 
 def test_a_long_list_does_not_hide_the_nearest_name():
@@ -58,52 +38,30 @@ def test_unknown_name_offers_nothing_where_nothing_is_near():
     assert "Did you mean 'tolerance'?" in str(verifiers.unknown_argument("it", "tol", ["answer", "tolerance"]))
 
 
-@pytest.mark.parametrize(
-    ("outcome", "score"),
-    [(Outcome.CORRECT, 1.0), (Outcome.INCORRECT, 0.0), (Outcome.NO_ANSWER, 0.0), (Outcome.TIMEOUT, 0.0)],
-)
-def test_score_follows_from_outcome(outcome, score):
-    assert Verdict.of(outcome).score == score
-
-
 def test_scored_verdict_needs_its_score():
     with pytest.raises(InvalidArgumentError, match=r"Verdict\(score, Outcome.SCORED\)"):
         Verdict.of(Outcome.SCORED)
 
 
-@pytest.mark.parametrize("outcome", ["fine", "correct", None, 1.0])
-def test_an_outcome_is_one_of_those_there_are(outcome):
-    with pytest.raises(InvalidArgumentError, match="a verdict must have a number and an Outcome"):
-        Verdict(1.0, outcome)
-
-
-@pytest.mark.parametrize("score", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("outcome", [outcome for outcome in Outcome if outcome is not Outcome.VERIFIER_ERROR])
-def test_only_a_broken_verifier_has_no_finite_score(outcome, score):
-    with pytest.raises(InvalidArgumentError, match="needs a finite score"):
+@pytest.mark.parametrize(
+    ("score", "outcome", "message"),
+    [
+        (1.0, "correct", "a verdict must have a number and an Outcome"),
+        (1.0, None, "a verdict must have a number and an Outcome"),
+        (math.nan, Outcome.CORRECT, "needs a finite score"),
+        (math.inf, Outcome.SCORED, "needs a finite score"),
+        (0.0, Outcome.VERIFIER_ERROR, "expected NaN"),
+        (math.inf, Outcome.VERIFIER_ERROR, "expected NaN"),
+    ],
+)
+def test_only_a_broken_verifier_has_no_finite_score(score, outcome, message):
+    with pytest.raises(InvalidArgumentError, match=message):
         Verdict(score, outcome)
 
 
-@pytest.mark.parametrize("score", [0.0, 1.0, math.inf])
-def test_a_broken_verifier_has_no_score(score):
-    with pytest.raises(InvalidArgumentError, match="expected NaN"):
-        Verdict(score, Outcome.VERIFIER_ERROR)
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class RatedProblem(Problem):
-    rating: int
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        RatedProblem(id="p", prompt="What?", reference="5", rating=7),
-        Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, ((1, 0.1), (2, 0.4)), {"seconds": 0.1}),
-        Problem("p", (Message("user", "hi"),), "7", {"level": 1}),
-    ],
-)
-def test_types_pickle_and_are_frozen(value):
-    assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
-    with pytest.raises(dataclasses.FrozenInstanceError):
-        setattr(value, dataclasses.fields(value)[0].name, None)
+def test_types_pickle_and_are_frozen():
+    problem = Problem("p", (Message("user", "hi"),), "7", {"level": 1})
+    for value in (problem, Verdict(0.5, Outcome.SCORED, "x", {"why": [1]}, ((1, 0.1), (2, 0.4)), {"seconds": 0.1})):
+        assert pickle.loads(pickle.dumps(value)) == copy.deepcopy(value) == value
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(value, dataclasses.fields(value)[0].name, None)

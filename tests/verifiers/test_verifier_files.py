@@ -58,7 +58,6 @@ def test_the_one_liner_reads_a_file_that_changed(write):
             'verifier = "numeric"\nwhoel = true',
             r"mine.toml: the verifier 'numeric' got an unexpected keyword argument 'whoel'. Did you mean 'whole'",
         ),
-        ("verifier = 3", r"mine.toml: the key 'verifier' must be a verifier's name"),
         ('verifier = "gate"\nparts = ["exact", "mine.toml"]', r"mine.toml: part '1': a part can't be a file"),
         ('verifier = "gate"\n[parts.a]\nverifer = "exact"', r"mine.toml: part 'a': .* a table with the key 'verifier'"),
         ('verifier = "gate"\n[[parts]]\nverifier = 3', r"mine.toml: parts.0: the key 'verifier' must be"),
@@ -75,14 +74,11 @@ def test_errors_name_the_key(write, text, message):
         verifiers.make(write(text))
 
 
-def test_json_errors(write):
+def test_json_errors_a_file_that_is_not_there_and_arguments_for_one_that_is(write):
     with pytest.raises(InvalidArgumentError, match="the key 'weights' occurs twice"):
         verifiers.make(write('{"verifier": "gate", "weights": 1, "weights": 2}', "mine.json"))
     with pytest.raises(InvalidArgumentError, match="must hold a table"):
         verifiers.make(write("[1]", "mine.json"))
-
-
-def test_a_file_that_is_not_there_and_arguments_for_one_that_is(write):
     with pytest.raises(InvalidArgumentError, match=r"can't read the verifier file none.toml: No such file"):
         verifiers.make("none.toml")
     with pytest.raises(InvalidArgumentError, match=r"arguments \['strip'\] were given for mine.toml: write them into"):
