@@ -19,7 +19,7 @@ from agents.policies.vllm.engine_weights import state_of
 from agents.policies.vllm.launcher import own_gpu
 from tests.envs.helpers import says
 from tests.vllm.doubles import DelayedEngine, TorchEngine
-from tests.vllm.test_policy import learner_logprobs, only, shift
+from tests.vllm.test_policy import check_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, learner, world
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
@@ -339,28 +339,6 @@ def test_a_completion_that_arrived_too_late_is_not_taken_for_one_of_new_weights(
     assert action.logprobs[0, 0] > -50
 
 
-def test_without_restarts_left_the_others_go_on_and_only_the_last_death_is_an_error() -> None:
-    policy, env = learner(), world(4)
-
-    def start(numbers: Sequence[int]) -> list[TorchEngine]:
-        if len(numbers) == 1:
-            raise EngineError("no memory")
-        return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
-
-    engines = EngineGroup(start, 2, max_restarts=2)
-    sampler = VLLMPolicy.for_env(policy, env, engine=engines)
-    for _ in range(4):
-        with sampler.sampling():
-            rollout(env, sampler, EPISODES)
-        shift(policy)
-    assert (engines.restarts, len(engines.living)) == (2, 1)
-    assert not engines.restartable
-    with sampler.sampling() as metrics:
-        assert metrics
-    with sampler.sampling() as metrics:
-        assert not metrics  # a dead engine is no reason to send weights that the others have
-
-
 @pytest.mark.parametrize("rows", [2, 8])
 def test_the_only_engine_is_started_again_with_the_weights_that_it_had(rows: int, expected: list[Any]) -> None:
     policy, env = learner(), world(rows)
@@ -372,9 +350,7 @@ def test_the_only_engine_is_started_again_with_the_weights_that_it_had(rows: int
     assert_equal(played, expected)
     assert len(engines.started) == 3
     assert [engine.reported[:2] for engine in engines.started] == [["load", "reset"]] * 3
-    for trajectory in played:
-        own = slice(trajectory.prompt_length, None)
-        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
+    check_logprobs(played, policy)
 
 
 def test_deaths_are_an_error_once_there_were_too_many() -> None:
@@ -405,26 +381,33 @@ def test_an_engine_that_is_not_started_again_is_an_error_too() -> None:
     assert refusals == [0, 0]
 
 
-def test_an_engine_that_can_not_be_started_is_tried_again_before_the_next_weights_while_others_sample() -> None:
+@pytest.mark.parametrize(("refusals", "max_restarts", "living"), [(2, 3, [1, 1, 1, 2]), (9, 2, [1, 1, 1, 1])])
+def test_an_engine_that_can_not_be_started_is_tried_again_before_the_next_weights_while_others_sample(
+    refusals: int, max_restarts: int, living: list[int]
+) -> None:
     policy, env = learner(), world(4)
-    refusals = 2
+    refused: list[EngineError] = []
 
     def start(numbers: Sequence[int]) -> list[TorchEngine]:
-        nonlocal refusals
-        if len(numbers) == 1:
-            refusals -= 1
-            if refusals >= 0:
-                raise EngineError("no server")
-            return [TorchEngine(policy.model)]
-        return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
+        if len(numbers) == 2:
+            return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
+        if len(refused) < refusals:
+            refused.append(EngineError("no memory"))
+            raise refused[-1]
+        return [TorchEngine(policy.model)]
 
-    engines = EngineGroup(start, 2, max_restarts=3)
+    engines = EngineGroup(start, 2, max_restarts=max_restarts)
     sampler = VLLMPolicy.for_env(policy, env, engine=engines)
-    for living in (1, 1, 1, 2):
+    for count in living:
         with sampler.sampling():
             rollout(env, sampler, EPISODES)
-        assert len(engines.living) == living
-    assert engines.restarts == 3
+        assert len(engines.living) == count
+        shift(policy)
+    assert (engines.restarts, engines.restartable) == (max_restarts, False)
+    with sampler.sampling() as metrics:
+        assert metrics
+    with sampler.sampling() as metrics:
+        assert not metrics  # a dead engine is no reason to send weights that the others have
 
 
 def test_weights_that_are_not_known_any_more_are_not_made_up() -> None:
@@ -435,20 +418,6 @@ def test_weights_that_are_not_known_any_more_are_not_made_up() -> None:
     shift(policy)
     with pytest.raises(EngineError, match="the weights have changed since the engine that died got them"):
         rollout(env, sampler, EPISODES)
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engines": 2, "devices": ["1"]}, "devices must name the GPUs of each of the 2 engines, got 1"),
-        ({"devices": "1"}, "devices must be "),
-        ({"server": []}, "server is empty"),
-        ({"server": ["http://localhost:1", "http://localhost:2"], "engines": 2}, "only apply to an engine that is"),
-    ],
-)
-def test_settings_of_engines_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        VLLMConfig(**settings)
 
 
 def test_each_engine_is_started_with_its_own_devices(monkeypatch: pytest.MonkeyPatch) -> None:
