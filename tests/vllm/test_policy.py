@@ -62,15 +62,58 @@ def check_logprobs(trajectories: list[Any], policy: Any, legal: Any = None) -> N
         np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, legal), atol=1e-5)
 
 
-def test_trajectories_carry_the_log_probabilities_of_the_learner_at_its_temperature() -> None:
-    policy, env = learner(temperature=0.7), world(4)
-    trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    assert len({len(trajectory.tokens) - trajectory.prompt_length for trajectory in trajectories}) > 1
-    check_logprobs(trajectories, policy)
+MOST, FEW = "0123456789", "27"
+"""An engine is told the others of the first, and these of the second."""
+
+
+def only(characters: str) -> FixedActions:
+    mask = np.zeros(TOKENIZER.vocab_size, dtype=np.int8)
+    mask[[EOS, *(TOKENIZER.encode(characters))]] = 1
+    return FixedActions(mask)
+
+
+LIMITS = [{"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.9}, {"top_k": 5, "top_p": 0.9}]
+KEEPS: dict[str, Any] = {"says_kept": True}
+
+
+@pytest.mark.parametrize(
+    ("settings", "allowed", "engine"),
+    [
+        ({"temperature": 0.7}, None, {}),
+        ({}, MOST, {}),
+        ({}, FEW, {}),
+        *(({"spare_tokens": spare}, None, {}) for spare in (3, 40)),
+        # An engine that says what it kept wants to hear a top-k, in the probe too; a user may start one without need.
+        *(({"spare_tokens": spare, **limits}, None, KEEPS) for limits in LIMITS for spare in (0, 40)),
+        ({}, None, {**KEEPS, "engine_args": {"return_sampling_mask": True}}),
+    ],
+    ids=str,
+)
+def test_trajectories_carry_the_tokens_that_were_kept_and_the_learners_log_probabilities_over_them(
+    settings: dict[str, Any], allowed: str | None, engine: dict[str, Any]
+) -> None:
+    policy = learner(**{"temperature": 2.0, **settings})
+    env = world(4, legal_actions=None if allowed is None else only(allowed))
+    legal = np.ones(TOKENIZER.vocab_size, dtype=bool) if allowed is None else only(allowed).mask.astype(bool)
+    limited = not {"top_k", "top_p", "min_p"}.isdisjoint(settings)
+    sampler = on_torch(policy, env, **engine)
+    with sampler.sampling() as metrics:
+        assert metrics["sampling/probe_difference"] < 1e-6
+        trajectories = rollout(env, sampler, EPISODES)
     for trajectory in trajectories:
-        assert trajectory.policy_mask[trajectory.prompt_length :].all()
+        own, kept = slice(trajectory.prompt_length, None), None
+        assert trajectory.policy_mask[own].all()
+        assert legal[trajectory.tokens[own]].all()
         assert trajectory.terminated == (trajectory.tokens[-1] == EOS)
         assert trajectory.truncated == (not trajectory.terminated)
+        assert (trajectory.action_masks is None) == (allowed is None and not limited)
+        if trajectory.action_masks is not None:
+            kept = np.unpackbits(trajectory.action_masks[own], axis=1, count=len(legal)).astype(bool)
+            assert kept[np.arange(len(kept)), trajectory.tokens[own]].all()
+            assert not limited or (kept.sum(axis=1) < len(legal)).all()
+            assert limited or (kept == legal).all()
+            assert settings.get("top_k") != 3 or (kept.sum(axis=1) == 3).all()
+        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
 
 
 def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch() -> None:
@@ -158,30 +201,6 @@ def test_greedy_tokens_are_the_learners_and_have_no_log_probability(limits: dict
 # Legal tokens
 
 
-MOST, FEW = "0123456789", "27"
-"""An engine is told the others of the first, and these of the second."""
-
-
-def only(characters: str) -> FixedActions:
-    mask = np.zeros(TOKENIZER.vocab_size, dtype=np.int8)
-    mask[[EOS, *(TOKENIZER.encode(characters))]] = 1
-    return FixedActions(mask)
-
-
-@pytest.mark.parametrize("characters", [MOST, FEW])
-def test_a_fixed_mask_is_sampled_from_recorded_and_learned(characters: str) -> None:
-    policy, env = learner(temperature=2.0), world(4, legal_actions=only(characters))
-    trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    legal = only(characters).mask.astype(bool)
-    check_logprobs(trajectories, policy, legal)
-    for trajectory in trajectories:
-        own = slice(trajectory.prompt_length, None)
-        assert legal[trajectory.tokens[own]].all()
-        assert trajectory.action_masks is not None
-        unpacked = np.unpackbits(trajectory.action_masks[own], axis=1, count=len(legal)).astype(bool)
-        assert (unpacked == legal).all()
-
-
 def test_masks_that_change_are_refused() -> None:
     policy = learner()
     with pytest.raises(InvalidArgumentError, match="changes within a completion"):
@@ -193,44 +212,6 @@ def test_masks_that_change_are_refused() -> None:
         unaware.act(observation, action_mask=info["action_mask"])
     with pytest.raises(InvalidArgumentError, match="takes one set of them"):
         on_torch(policy, env).act(observation, action_mask=1 - info["action_mask"])
-
-
-@pytest.mark.parametrize("spare", [3, 40])
-def test_tokens_beyond_the_vocabulary_are_never_sampled(spare: int) -> None:
-    policy, env = learner(temperature=2.0, spare_tokens=spare), world(8)
-    trajectories = rollout(env, on_torch(policy, env), EPISODES)
-    assert all((trajectory.tokens < TOKENIZER.vocab_size).all() for trajectory in trajectories)
-    check_logprobs(trajectories, policy)
-
-
-@pytest.mark.parametrize("limits", [{"top_k": 3}, {"top_p": 0.5}, {"min_p": 0.9}, {"top_k": 5, "top_p": 0.9}], ids=str)
-@pytest.mark.parametrize("spare", [0, 40])
-def test_the_kept_tokens_are_recorded_and_the_log_probabilities_are_over_them(
-    limits: dict[str, Any], spare: int
-) -> None:
-    policy, env = learner(temperature=2.0, spare_tokens=spare, **limits), world(4)
-    sampler = on_torch(policy, env, says_kept=True)
-    with sampler.sampling() as metrics:  # an engine that says what it kept wants to hear a top-k in the probe too
-        assert metrics["sampling/probe_difference"] < 1e-6
-        trajectories = rollout(env, sampler, EPISODES)
-    for trajectory in trajectories:
-        own = slice(trajectory.prompt_length, None)
-        assert trajectory.action_masks is not None
-        kept = np.unpackbits(trajectory.action_masks[own], axis=1, count=TOKENIZER.vocab_size).astype(bool)
-        assert (kept.sum(axis=1) < TOKENIZER.vocab_size).all()
-        if limits == {"top_k": 3}:
-            assert (kept.sum(axis=1) == 3).all()
-        assert kept[np.arange(len(kept)), trajectory.tokens[own]].all()
-        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, kept), atol=1e-5)
-
-
-def test_a_user_may_start_an_engine_that_says_what_it_kept_for_a_policy_that_keeps_all() -> None:
-    policy, env = learner(), world(4)
-    sampler = on_torch(policy, env, says_kept=True, engine_args={"return_sampling_mask": True})
-    sampler.sync()
-    trajectories = rollout(env, sampler, EPISODES)
-    assert all(trajectory.action_masks is None for trajectory in trajectories)
-    check_logprobs(trajectories, policy)
 
 
 @pytest.mark.parametrize(("characters", "named"), [(FEW, 3), (MOST, 5)])
