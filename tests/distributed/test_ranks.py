@@ -8,37 +8,26 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from torch.distributed import HashStore  # type: ignore[attr-defined] # torch names it nowhere else
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from agents import CausalLMPolicy, Episode, make_batch, tiny_model
+from agents import Episode, TorchPolicy, make_batch
+from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import heartbeat
 from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
-from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
+from agents.distributed.ranks import Ranks, Sharding
 from agents.distributed.rollouts import owners_of, play_divided
 from agents.distributed.weights import require_same_weights, sum_gradients
 from agents.learn.batch_passes import own_micro_batches
 from agents.policies.vllm.config import VLLMConfig
 from agents.policies.vllm.policy import VLLMPolicy
 from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
-from tests.agents.trajectories import VOCAB, tiny_policy
+from tests.agents.trajectories import tiny_policy
 from tests.distributed.threads import on_ranks
 from tests.vllm.doubles import TorchEngine
 from verifiers import CheckpointError, EngineError, InvalidArgumentError, RankError
-
-
-def test_one_process_exchanges_nothing() -> None:
-    ranks = active_ranks()
-    assert isinstance(ranks, SingleProcess)
-    assert ranks.is_main
-    value = object()
-    assert ranks.gather(value) == [value]
-    assert ranks.from_main(value) is value
-    assert ranks.divide([1, 2, 3]) == [1, 2, 3]
-    assert ranks.rows_at_once(100, 64) == 64
-    with pytest.raises(ZeroDivisionError):
-        ranks.together(lambda: 1 / 0)
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -61,31 +50,20 @@ def batch_of(rows: int) -> Any:
     return make_batch(some_batch(agent.policy, groups=rows // 3))
 
 
-def test_an_error_on_one_rank_is_raised_on_all_with_its_type_and_names_the_rank() -> None:
-    def fail(ranks: Ranks) -> None:
-        ranks.together(lambda: _raise(CheckpointError("no room")) if ranks.rank == 1 else None)
-
-    zero, one, two = on_ranks(3, fail)
-    assert isinstance(one, CheckpointError)
-    assert str(one) == "no room"
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (CheckpointError("no room"), CheckpointError("rank 1: no room")),
+        (OSError(28, "No space left"), RankError("rank 1: OSError: [Errno 28] No space left")),  # of a library
+        (KeyboardInterrupt(), KeyboardInterrupt()),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_on_one_rank_is_raised_on_all_and_names_the_rank(error: BaseException, told: BaseException) -> None:
+    zero, one, two = on_ranks(3, lambda ranks: ranks.together(lambda: _raise(error) if ranks.rank == 1 else None))
+    assert one is error
     for other in (zero, two):
-        assert isinstance(other, CheckpointError)
-        assert str(other) == "rank 1: no room"
-
-
-def test_an_error_of_a_library_is_raised_on_the_other_ranks_as_text() -> None:
-    def fail(ranks: Ranks) -> None:
-        ranks.on_main(lambda: _raise(OSError(28, "No space left on device")))
-
-    zero, one = on_ranks(2, fail)
-    assert isinstance(zero, OSError)
-    assert isinstance(one, RankError)
-    assert str(one) == "rank 0: OSError: [Errno 28] No space left on device"
-
-
-def test_an_interrupt_of_one_rank_interrupts_all() -> None:
-    results = on_ranks(2, lambda ranks: ranks.together(lambda: _raise(KeyboardInterrupt()) if ranks.rank else None))
-    assert [type(result) for result in results] == [KeyboardInterrupt, KeyboardInterrupt]
+        assert (type(other), str(other)) == (type(told), str(told))
 
 
 def _raise(error: BaseException) -> None:
@@ -172,17 +150,24 @@ def test_fewer_groups_than_ranks_are_refused() -> None:
         assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
 
 
-def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
-    policies = [tiny_policy(), CausalLMPolicy(tiny_model(VOCAB, layers=1))]
+def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> None:
+    options = AGENT_COMMANDS.load("grpo")
+    with pytest.raises(InvalidArgumentError, match="--offload needs --shard fsdp"):
+        options(env="Sort", offload=True)
+    alone: Any = options(env="Sort", shard="fsdp")
+    with pytest.raises(InvalidArgumentError, match="add --nproc with at least 2"):
+        alone.run(Console())
 
-    def start(ranks: Ranks) -> None:
-        engine = TorchEngine(policies[ranks.rank].model)
-        ranks.together(lambda: VLLMPolicy(policies[0], stop_tokens=[0], engine=engine))  # type: ignore[arg-type]
 
-    zero, one = on_ranks(2, start)
-    assert isinstance(zero, InvalidArgumentError)
-    assert isinstance(one, InvalidArgumentError)
-    assert str(zero).startswith("rank 1: the engine was started with a different model")
+def test_a_policy_that_is_no_transformers_model_is_not_divided() -> None:
+    def build(ranks: Ranks) -> None:
+        ranks.sharding = Sharding()
+        body, head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
+        make_agent("reinforce", TorchPolicy(body, head))  # type: ignore[arg-type] # another policy
+
+    for error in on_ranks(2, build):
+        assert isinstance(error, InvalidArgumentError)
+        assert "weights of a TorchPolicy can't be divided" in str(error)
 
 
 def test_a_server_of_all_ranks_gets_weights_once_and_each_rank_compares_them() -> None:
@@ -220,8 +205,7 @@ def test_a_server_that_refuses_weights_is_an_error_of_all_ranks() -> None:
         VLLMPolicy(policy, VLLMConfig(server="http://localhost:1"), stop_tokens=[0], engine=engine).sync()  # type: ignore[arg-type]
 
     zero, one = on_ranks(2, sync)
-    assert isinstance(zero, EngineError)
-    assert isinstance(one, EngineError)
+    assert (type(zero), type(one)) == (EngineError, EngineError)
     assert (str(zero), str(one)) == ("2 weights have not arrived", "rank 0: 2 weights have not arrived")
 
 
