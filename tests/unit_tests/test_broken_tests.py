@@ -54,27 +54,24 @@ def test_tests_of_which_nothing_would_run_are_refused(verifier: UnitTestVerifier
 
 
 @pytest.mark.parametrize(
-    ("check", "reason"),
+    ("tests", "reason"),
     [
-        ("def check(candidate):\n    yield\n    assert candidate(3) == 9", "would run none of its asserts"),
-        ("async def check(candidate): assert candidate(3) == 9", "would run none of its asserts"),
-        ("def check(candidate): assert candidat(3) == 9", "name 'candidat' is not defined"),
+        (
+            CheckTests("square", "def check(candidate):\n    yield\n    assert candidate(3) == 9"),
+            "would run none of its asserts",
+        ),
+        (CheckTests("square", "async def check(candidate): assert candidate(3) == 9"), "would run none of its asserts"),
+        (CheckTests("square", "def check(candidate): assert candidat(3) == 9"), "name 'candidat' is not defined"),
+        (FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n"), ""),
     ],
 )
-def test_a_check_that_no_program_can_pass_or_fail_is_broken(
-    verifier: UnitTestVerifier, check: str, reason: str
+def test_tests_that_no_program_can_pass_or_fail_are_broken(
+    verifier: UnitTestVerifier, tests: CheckTests | FunctionTests, reason: str
 ) -> None:
     for program in (RIGHT, WRONG):
-        verdict = judge(verifier, program, CheckTests("square", check))
+        verdict = judge(verifier, program, tests)
         assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
         assert reason in str(verdict.detail["exception"])
-
-
-def test_a_name_that_nothing_defines_is_found_before_the_program_runs(verifier: UnitTestVerifier) -> None:
-    test = FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n")
-    for program in (RIGHT, WRONG):
-        verdict = judge(verifier, program, test)
-        assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
 
 
 Make = Callable[[Any], object]

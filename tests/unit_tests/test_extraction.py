@@ -9,12 +9,13 @@ import html.parser
 import inspect
 import textwrap
 import time
+from typing import Any
 
 import pytest
 
 import verifiers.completion.blocks
 import verifiers.errors
-from verifiers.unit_tests.extraction.extraction import continues, extract
+from verifiers.unit_tests.extraction.extraction import ExtractedProgram, continues, extract
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
@@ -56,6 +57,7 @@ CASES = {
     "prose first": (f"from the above:\n```\n{F}\n```\n", F),
     "a bullet first": (f"  - so:\n    ```\n    {F}\n    ```\n", F.replace("    ", "")),
 }
+
 
 BODY = "    return x"
 DOC = '"""Example:\n\n```python\nf(1)\n```\nor\n```\nf(2)\n```\n"""\ndef f(x):\n    return x'
@@ -158,14 +160,18 @@ CASES |= {
 }
 
 
+def extracted(completion: str, policy: str = "last_block", **options: Any) -> ExtractedProgram:
+    found = extract(completion, policy, **options)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_of_a_completion(name: str) -> None:
     completion, program = CASES[name]
-    found = extract(completion, "last_block")
-    assert found is not None
+    found = extracted(completion)
     assert (found.text.strip("\n"), found.others) == (program, {})
-    windows = extract(completion.replace("\n", "\r\n"), "last_block")
-    assert windows is not None
+    windows = extracted(completion.replace("\n", "\r\n"))
     assert windows.text.replace("\r\n", "\n").strip("\n") == program
 
 
@@ -193,39 +199,27 @@ def test_real_programs_come_whole(completion: str) -> None:
         verifiers.completion.blocks,
     ):
         program = inspect.getsource(module).strip("\n")
-        found = extract(completion.replace("{}", program), "last_block")
-        assert found is not None
-        assert found.text.strip("\n") == program, module
+        assert extracted(completion.replace("{}", program)).text.strip("\n") == program, module
 
 
 def test_nothing_is_left_out_of_a_raw_completion() -> None:
     completion = f"So.</think>\r\n```python\n{F}\n```<|im_end|>"
-    source = extract(completion, "raw")
-    assert source is not None
-    assert source.text == completion
+    assert extracted(completion, "raw").text == completion
 
 
 @pytest.mark.parametrize(("policy", "text"), [("first_block", "1"), ("longest_block", "222"), ("last_block", "33")])
 def test_policies_pick_out_of_what_follows_a_thought(policy: str, text: str) -> None:
     blocks = "".join(f"```python\n{content}\n```\n" for content in ("1", "222", "33"))
-    source = extract(f"```python\n4444\n```\nSo.</think>\n{blocks}", policy)
-    assert source is not None
-    assert source.text == text
+    assert extracted(f"```python\n4444\n```\nSo.</think>\n{blocks}", policy).text == text
 
 
 USED = f"```python\n{F}\n```\nExample:\n```python\nprint(f(1))\n```\n"
 
 
 def test_a_usage_example_is_not_the_program() -> None:
-    found = extract(USED, "defining_block", names=["f"])
-    assert found is not None
-    assert found.text == F
-    last = extract(USED, "last_block", names=["f"])
-    assert last is not None
-    assert last.text == "print(f(1))"
-    better = extract(USED + f"```python\n{F}  # 2\n```", "defining_block", names=["f"])
-    assert better is not None
-    assert better.text == f"{F}  # 2"
+    assert extracted(USED, "defining_block", names=["f"]).text == F
+    assert extracted(USED, names=["f"]).text == "print(f(1))"
+    assert extracted(USED + f"```python\n{F}  # 2\n```", "defining_block", names=["f"]).text == f"{F}  # 2"
 
 
 @pytest.mark.parametrize(
@@ -243,12 +237,10 @@ def test_names_that_tests_need(tests: Tests, names: set[str]) -> None:
 
 
 def test_unlabelled_blocks_count_where_no_labelled_one_can_be_the_main_file() -> None:
-    source = extract("```python utils.py\nx = 1\n```\n```\nimport utils\n```\n", "last_block")
-    assert source is not None
-    assert (source.text, source.others) == ("import utils", {"utils.py": "x = 1"})
-    source = extract("```python solution.py\nx = 1\n```\n```\n5\n```\n", "last_block")
-    assert source is not None
-    assert (source.text, source.others) == ("x = 1", {})
+    found = extracted("```python utils.py\nx = 1\n```\n```\nimport utils\n```\n")
+    assert (found.text, found.others) == ("import utils", {"utils.py": "x = 1"})
+    found = extracted("```python solution.py\nx = 1\n```\n```\n5\n```\n")
+    assert (found.text, found.others) == ("x = 1", {})
 
 
 @pytest.mark.parametrize("beginning", ["", "```python\n", "  x\n", '  x = """\n', "<code>\n", "x\n</think>\n", "```"])
