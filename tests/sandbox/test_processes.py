@@ -14,6 +14,7 @@ from typing import Literal
 
 import pytest
 
+from tests.adversarial.programs import THREADS
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import Outcome, Problem
 from verifiers.sandbox import pool, worker
@@ -219,27 +220,21 @@ def test_another_platform_is_told_what_to_do(platform: str) -> None:
         assert "docker run" in message
 
 
-def test_a_kernel_without_pidfds_is_named() -> None:
+@pytest.mark.parametrize(
+    ("call", "isolation", "said"),
+    [
+        ("pidfd_open", "none", "this kernel can't watch processes through descriptors (pidfd_open:"),
+        *(("prctl", mode, "this system doesn't let a process reap its descendants") for mode in ("auto", "none")),
+    ],
+)
+def test_a_system_without_pidfds_or_prctl_is_named_at_once(call: str, isolation: str, said: str) -> None:
     source = DENY + (
-        "deny('pidfd_open')\n"
-        "try: UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
-        "except Exception as error: print(type(error).__name__, error)\n"
-    )
-    (message,) = run_in_a_new_process(source)
-    assert message.startswith(
-        "SandboxUnavailableError this kernel can't watch processes through descriptors (pidfd_open:"
-    )
-
-
-@pytest.mark.parametrize("isolation", ["auto", "none"])
-def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
-    source = DENY + (
-        "deny('prctl')\n"
+        f"deny({call!r})\n"
         f"try: UnitTestVerifier(isolation={isolation!r})('def f(x): return 9', problem)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     (message,) = run_in_a_new_process(source)
-    assert message.startswith("SandboxUnavailableError this system doesn't let a process reap its descendants")
+    assert message.startswith(f"SandboxUnavailableError {said}")
 
 
 @pytest.mark.parametrize(
@@ -263,21 +258,6 @@ def test_cpus_are_those_of_the_container(
         (tmp_path / f"cgroup{group}" / "cpu.max").write_text(content)
     assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/own") == cpus
     assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
-
-
-THREADS = """
-import threading
-def f(x):
-    started, go = 0, threading.Event()
-    threading.stack_size(32768)
-    try:
-        while started < 5000:
-            threading.Thread(target=go.wait).start()
-            started += 1
-    except RuntimeError: pass
-    go.set()
-    return started
-"""
 
 
 def test_threads_are_limited() -> None:
