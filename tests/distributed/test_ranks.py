@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import math
+import pickle
+import re
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from rich.console import Console
 from torch.distributed import HashStore  # type: ignore[attr-defined] # torch names it nowhere else
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from agents import Episode, TorchPolicy, make_batch
+from agents import GRPO, CriticConfig, Episode, GRPOConfig, TorchPolicy, Trajectory, VLLMPolicy, make_batch
 from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import heartbeat
 from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
 from agents.distributed.ranks import Ranks, Sharding
-from agents.distributed.rollouts import owners_of, play_divided
+from agents.distributed.rollouts import owners_of, play_divided, row_of, trajectory_of
 from agents.distributed.weights import require_same_weights, sum_gradients
 from agents.learn.batch_passes import own_micro_batches
 from agents.policies.vllm.config import VLLMConfig
-from agents.policies.vllm.policy import VLLMPolicy
-from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
+from agents.settings.choices import Gathering
+from tests.agents.agent_cases import (
+    all_weights,
+    gradient,
+    make_agent,
+    playing_policy,
+    some_batch,
+    some_trajectory,
+    sort_env,
+)
 from tests.agents.trajectories import tiny_policy
 from tests.distributed.threads import on_ranks
 from tests.vllm.doubles import TorchEngine
-from verifiers import CheckpointError, EngineError, InvalidArgumentError, RankError
+from verifiers import CheckpointError, EngineError, InvalidArgumentError, Outcome, RankError
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -241,3 +254,148 @@ def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_it
         exit_code_of({0: failure(0, -15), 1: failure(1, -9)})
     assert exit_code_of({0: failure(0, -15), 1: failure(1, 2)}) == 2
     assert exit_code_of({0: failure(0, EXIT_CODE), 1: failure(1, -9)}) == 1
+
+
+# Sampling beside learning
+
+
+_BUILDING = threading.Lock()
+"""Weights are drawn with torch's global generator."""
+
+
+def learned(ranks: Ranks, steps: int = 4, tokens: int | None = None) -> tuple[list[dict[str, float]], torch.Tensor]:
+    env = sort_env("grpo")
+    with _BUILDING:
+        policy = playing_policy(env)
+    policy.model.double()  # so that no sample hangs on rounding
+    agent = make_agent("grpo", policy, lag=2)
+    rows: list[dict[str, float]] = []
+    agent.learn(env, steps=steps, tokens=tokens, callbacks=[lambda step, metrics: rows.append(dict(metrics))])
+    return rows, all_weights(agent)
+
+
+def test_ranks_with_a_lag_learn_what_one_does() -> None:
+    (alone,) = on_ranks(1, learned)
+    results: Any = on_ranks(3, learned)
+    for rows, weights in results:
+        assert [row["sampling/age"] for row in rows] == [0, 1, 2, 2]
+        assert [row["reward"] for row in rows] == [row["reward"] for row in alone[0]]  # type: ignore[index] # no error
+        assert torch.equal(weights, results[0][1])
+        torch.testing.assert_close(weights, alone[1], rtol=1e-5, atol=1e-6)  # type: ignore[index]
+
+
+def test_ranks_that_end_early_leave_no_thread_waiting_for_another() -> None:
+    results: Any = on_ranks(2, lambda ranks: learned(ranks, steps=100, tokens=1))
+    assert [len(rows) for rows, _ in results] == [1, 1]
+    assert not [thread for thread in threading.enumerate() if thread.name == "sampling"]
+
+
+def test_a_rank_that_fails_ends_the_others() -> None:
+    def fail(ranks: Ranks) -> None:
+        def stop(step: int, metrics: Any) -> None:
+            if step == 2:
+                raise ZeroDivisionError
+
+        env = sort_env("grpo")
+        with _BUILDING:
+            agent = make_agent("grpo", playing_policy(env), lag=1)
+        agent.learn(env, steps=4, callbacks=[stop])
+
+    assert [type(error) for error in on_ranks(2, fail)] == [ZeroDivisionError] * 2
+
+
+@pytest.mark.parametrize(
+    ("lag", "sampler", "message"),
+    [
+        (1, None, "lag=1 .* without an engine that takes all weights on every rank"),
+        (2, "engine", "lag=2 makes .* set lag=1"),
+    ],
+)
+def test_divided_weights_refuse_a_lag_without_an_engine_or_of_several_updates(
+    lag: int, sampler: str | None, message: str
+) -> None:
+    def build(ranks: Ranks) -> None:
+        ranks.sharding = Sharding()
+        env = sort_env("grpo")
+        with _BUILDING:
+            policy = playing_policy(env)
+        engine = None if sampler is None else VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model))
+        GRPO(policy, GRPOConfig(lag=lag), sampler=engine)
+
+    for error in on_ranks(2, build):
+        assert isinstance(error, InvalidArgumentError)
+        assert re.search(message, str(error))
+
+
+# Episodes of other ranks as the numbers of their rows
+
+
+@pytest.mark.parametrize("score", [0.0, 0.75, math.nan])
+def test_a_row_has_everything_but_tokens(score: float) -> None:
+    played = some_trajectory(np.random.default_rng(0), score=score, group=2)
+    back = trajectory_of(pickle.loads(pickle.dumps(row_of(played))))
+    for field in dataclasses.fields(Trajectory):
+        if field.name not in ("tokens", "logprobs", "policy_version", "completion"):
+            expected = getattr(played, field.name)
+            # By text where it is not an array: NaN is not equal to itself.
+            of = np.asarray if isinstance(expected, np.ndarray) else repr
+            np.testing.assert_array_equal(of(getattr(back, field.name)), of(expected), field.name)
+    assert len(back.tokens) == len(played.tokens)
+    assert (back.tokens == -1).all()
+    assert np.isnan(back.logprobs).all()
+    assert (back.completion == played.completion) == (
+        played.verdict.outcome is Outcome.VERIFIER_ERROR or not played.completion
+    )
+
+
+def test_a_row_of_a_long_completion_is_small() -> None:
+    short = some_trajectory(np.random.default_rng(0), score=1.0, group=0)
+    length = 16_000
+    mask, rewards = np.arange(length) >= 100, np.zeros(length)
+    rewards[-1] = 1
+    numbers = {
+        "tokens": np.ones(length, "i4"),
+        "logprobs": np.zeros(length, "f4"),
+        "policy_version": np.zeros(length, "i4"),
+    }
+    long = dataclasses.replace(short, policy_mask=mask, rewards=rewards, completion="x" * length, **numbers)
+    assert len(pickle.dumps(long)) > 21 * length
+    assert len(pickle.dumps(row_of(long))) < 2000
+
+
+def test_each_rank_keeps_its_own_episodes_and_knows_the_rows_of_others() -> None:
+    trajectories = some_batch(tiny_policy(), groups=1)
+    episodes = [Episode(0, trajectory.group, number) for number, trajectory in enumerate(trajectories)]
+
+    def play(ranks: Ranks) -> Any:
+        return play_divided(
+            ranks, episodes, lambda mine: [trajectories[one.seed] for one in mine], seen=lambda one: None, rows=True
+        )
+
+    (alone,) = on_ranks(1, play)
+    assert make_batch(alone).here is None  # type: ignore[arg-type] # not an error
+    for rank, played in enumerate(on_ranks(2, play)):
+        batch = make_batch(played)  # type: ignore[arg-type] # not an error
+        assert batch.here is None or batch.here.tolist() == [one.group % 2 == rank for one in trajectories]
+        whole = make_batch(trajectories)
+        for name in ("lengths", "loss_mask", "rewards", "scores", "valid", "groups", "truncated"):
+            np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize(
+    ("case", "settings", "reason"),
+    [
+        ("ppo", {}, "over the critic's values"),
+        ("reinforce", {"baseline": "value", "critic": CriticConfig()}, "over the critic's values"),
+        ("reinforce++", {"kl_coefficient": 0.1}, "kl_placement='reward'"),
+    ],
+)
+def test_an_agent_that_needs_tokens_of_all_ranks_says_why(case: str, settings: dict[str, Any], reason: str) -> None:
+    def build(ranks: Ranks, gathers: Gathering = "rows") -> None:
+        ranks.gathers = gathers
+        make_agent(case, **settings)
+
+    for error in on_ranks(2, build):
+        assert isinstance(error, InvalidArgumentError)
+        assert reason in str(error)
+    assert on_ranks(2, lambda ranks: build(ranks, "auto")) == [None, None]
