@@ -8,6 +8,7 @@ import math
 import pickle
 import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -41,6 +42,9 @@ from tests.agents.trajectories import tiny_policy
 from tests.distributed.threads import on_ranks
 from tests.vllm.doubles import TorchEngine
 from verifiers import CheckpointError, EngineError, InvalidArgumentError, Outcome, RankError
+
+_BUILDING = threading.Lock()
+"""Weights are drawn with torch's global generator."""
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -138,10 +142,8 @@ def test_groups_are_played_whole_and_come_back_in_order() -> None:
 
 @pytest.mark.parametrize("case", ["grpo/kl", "ppo/separate"])
 def test_two_ranks_have_the_gradient_of_one(case: str) -> None:
-    building = threading.Lock()  # weights are drawn with torch's global generator
-
     def step(ranks: Ranks) -> tuple[torch.Tensor, torch.Tensor]:
-        with building:
+        with _BUILDING:
             agent = make_agent(case)
         trajectories = some_batch(agent.policy)
         first = gradient(agent, make_batch(trajectories))
@@ -154,13 +156,16 @@ def test_two_ranks_have_the_gradient_of_one(case: str) -> None:
     assert torch.equal(zero[1], one[1])
 
 
-def test_fewer_groups_than_ranks_are_refused() -> None:
-    def build(ranks: Ranks) -> None:
-        make_agent("reinforce", problems_per_step=2)
-
-    for error in on_ranks(3, build):
+def check_refused(build: Callable[[Ranks], object], message: str, size: int = 2) -> None:
+    """Check that every rank refuses to build something."""
+    for error in on_ranks(size, build):
         assert isinstance(error, InvalidArgumentError)
-        assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
+        assert re.search(message, str(error))
+
+
+def test_fewer_groups_than_ranks_are_refused() -> None:
+    message = "rank 2 would have nothing to play: a step has problems_per_step=2"
+    check_refused(lambda ranks: make_agent("reinforce", problems_per_step=2), message, 3)
 
 
 def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> None:
@@ -178,9 +183,7 @@ def test_a_policy_that_is_no_transformers_model_is_not_divided() -> None:
         body, head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
         make_agent("reinforce", TorchPolicy(body, head))  # type: ignore[arg-type] # another policy
 
-    for error in on_ranks(2, build):
-        assert isinstance(error, InvalidArgumentError)
-        assert "weights of a TorchPolicy can't be divided" in str(error)
+    check_refused(build, "weights of a TorchPolicy can't be divided")
 
 
 def test_a_server_of_all_ranks_gets_weights_once_and_each_rank_compares_them() -> None:
@@ -259,10 +262,6 @@ def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_it
 # Sampling beside learning
 
 
-_BUILDING = threading.Lock()
-"""Weights are drawn with torch's global generator."""
-
-
 def learned(ranks: Ranks, steps: int = 4, tokens: int | None = None) -> tuple[list[dict[str, float]], torch.Tensor]:
     env = sort_env("grpo")
     with _BUILDING:
@@ -322,9 +321,7 @@ def test_divided_weights_refuse_a_lag_without_an_engine_or_of_several_updates(
         engine = None if sampler is None else VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model))
         GRPO(policy, GRPOConfig(lag=lag), sampler=engine)
 
-    for error in on_ranks(2, build):
-        assert isinstance(error, InvalidArgumentError)
-        assert re.search(message, str(error))
+    check_refused(build, message)
 
 
 # Episodes of other ranks as the numbers of their rows
@@ -395,7 +392,5 @@ def test_an_agent_that_needs_tokens_of_all_ranks_says_why(case: str, settings: d
         ranks.gathers = gathers
         make_agent(case, **settings)
 
-    for error in on_ranks(2, build):
-        assert isinstance(error, InvalidArgumentError)
-        assert reason in str(error)
+    check_refused(build, reason)
     assert on_ranks(2, lambda ranks: build(ranks, "auto")) == [None, None]
