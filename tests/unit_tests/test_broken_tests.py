@@ -117,13 +117,10 @@ def test_an_object_that_can_not_be_shown_fails_its_case(verifier: UnitTestVerifi
     case.check(verifier, case.program.replace("HOW", how))
 
 
-@pytest.mark.parametrize("case", cases(DATA["lacking"]))
-def test_what_the_program_lacks_is_its_exception(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
-@pytest.mark.parametrize("case", cases(DATA["broken"]))
-def test_what_no_program_could_pass_is_a_broken_test(verifier: UnitTestVerifier, case: Case) -> None:
+@pytest.mark.parametrize("case", cases(DATA["lacking"]) + cases(DATA["broken"]))
+def test_what_the_program_lacks_is_its_exception_and_what_no_program_could_pass_a_broken_test(
+    verifier: UnitTestVerifier, case: Case
+) -> None:
     case.check(verifier)
 
 
