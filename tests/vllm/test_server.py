@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agents.policies.vllm.engine import Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.server_engine import ServerEngine
 from tests.json_server import serving
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
@@ -27,6 +27,14 @@ def answering(body: bytes, *, promised: int | None = None, status: int = 200) ->
 def test_the_results_of_a_call_are_read() -> None:
     with answering(b'{"results": [{"named_tokens": 1024}]}') as engine:
         assert engine.rpc("request_limits") == [{"named_tokens": 1024}]
+
+
+@pytest.mark.parametrize(("limits", "kept"), [({}, None), ({"top_k": 3}, [[1, 2]])])
+def test_a_completion_says_what_was_kept_where_tokens_were_left_out(limits: dict[str, int], kept: object) -> None:
+    choice = b'{"token_ids": [1], "logprobs": {"content": [{"logprob": -0.5}]}, "sampling_mask": [[1, 2]]}'
+    with answering(b'{"choices": [' + choice + b"]}") as engine:
+        (future,) = engine.submit([Request([1], 0, 1)], Sampling(1.0, (), **limits))
+        assert future.result(60) == SampledCompletion([1], [-0.5], kept)
 
 
 @pytest.mark.parametrize(

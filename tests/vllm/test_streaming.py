@@ -406,9 +406,10 @@ def test_weights_that_are_not_known_any_more_are_not_made_up() -> None:
 
 
 def test_each_engine_is_started_with_its_own_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, started = learner(), []
+    policy, started = learner(top_p=0.9), []
 
     def start(folder: Any, settings: Any, *, python: str, environment: dict[str, str]) -> TorchEngine:
+        assert settings["return_sampling_mask"]
         started.append(environment)
         return TorchEngine(policy.model)
 
