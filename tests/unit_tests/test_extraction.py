@@ -33,7 +33,6 @@ CASES = {
     "indented": ("1. Here:\n   ```python\n   def f(x):\n       return x\n   ```\n", F),
     "indented by one, code at the margin": (" ```python\ndef f(x):\n    return x\n ```\n", F),
     "a list item": ("1. Here:\n\n    ```python\n    def f(x):\n        return x\n    ```\nDone.", F),
-    "an item of an item": ("- a\n  - b:\n\n    ```py\n    def f(x):\n        return x\n    ```\n", F),
     "a text in the margin": ("- a\n  ```py\n  def f(x):\n      return x\n\n  # a\n  ```\n", F + "\n\n# a"),
     "no list, so no fence": (
         "x = '''\n      ```\n      a\n      ```\n'''",
@@ -41,20 +40,16 @@ CASES = {
     ),
     "a fence in the code": ("```\nx = '''\n    ```\n'''\n```", "x = '''\n    ```\n'''"),
     "output": (f"```python\n{F}\n```\nOutput:\n```\n5\n```\n", F),
-    "a shell": (f"```python\n{F}\n```\nRun:\n```bash\npython f.py\n```\n", F),
     "an example session": (f"```python\n{F}\n```\n```pycon\n>>> f(1)\n```\n", F),
-    "output before": (f"Input:\n```\n5\n```\n```python\n{F}\n```\n", F),
     "no label": (f"Input:\n```\n5\n```\n```\n{F}\n```\n", F),
     "two programs": (f"```python\nx\n```\nBetter:\n```python\n{F}\n```\n", F),
     "continued": ("    return x\n```\nThis works because x.\n", "    return x"),
-    "continued and closed": ("    return x\n```", "    return x"),
     "continued, then an example": ("    return x\n```\nSo:\n```python\nf(1)\n```\n", "    return x"),
     "continued with a docstring": (
         '    """\n    ```\n    a\n    ```\n    """\n```\nSo.',
         '    """\n    ```\n    a\n    ```\n    """',
     ),
     "continued with a whole program": (f"{F}\n```\nSo.", F),
-    "prose first": (f"from the above:\n```\n{F}\n```\n", F),
     "a bullet first": (f"  - so:\n    ```\n    {F}\n    ```\n", F.replace("    ", "")),
 }
 
@@ -66,7 +61,6 @@ CASES |= {
     # Tags and tokens around fences.
     "a tag before the fence": (f"<answer>```python\n{F}\n```\n</answer>", F),
     "a token after the fence": (f"```python\n{F}\n```<|im_end|>", F),
-    "a label in brackets around the fence": (f"[ANSWER]```python\n{F}\n```[/ANSWER]", F),
     "a token after an unclosed block": (f"```python\n{F}<|im_end|><|endoftext|>\n", F),
     "a tag closes the block": (f"<answer>\n```python\n{F}\n</answer>\nDone.", F),
     "a token in the code": (f"```python\n{F}.split('<|im_end|>')\n```", f"{F}.split('<|im_end|>')"),
@@ -90,21 +84,12 @@ CASES |= {
     # Labels.
     **{
         f"labelled {info}": (f"```{info}\n{F}\n```\n```\n5\n```\n", F)
-        for info in (
-            "py",
-            "python3.11",
-            "python {.line-numbers}",
-            "{.python .numberLines}",
-            'python title="Solution"',
-            "python,ignore",
-            "ipython",
-        )
+        for info in ("python3.11", "{.python .numberLines}", 'python title="Solution"', "python,ignore", "ipython")
     },
     "a label after text": (f"**Solution:** ```python\n{F}\n```\nDone.", F),
     "an item's mark, no label": ("1. ```\n   def f(x):\n       return x\n   ```\n", F),
     # Fences.
     "backticks in tildes": ("~~~python\nx = '''\n```\n'''\n~~~\n", "x = '''\n```\n'''"),
-    "four backticks": ("````python\nx = '''\n```\n'''\n````\n", "x = '''\n```\n'''"),
     "Markdown": (f"````markdown\nSo:\n```python\n{F}\n```\n````\n", F),
     "Markdown with equal fences": (f"```markdown\nSo:\n```python\n{F}\n```\n```\n", F),
     "fences in a string": (f"```python\n{DOC}\n```\nSo.", DOC),
@@ -113,7 +98,6 @@ CASES |= {
     "no newline before the fence": (f"```python\n{F}```\nThis works.\n```bash\nls\n```", F),
     "no newline after a string": ('```python\nx = """\n"""```\nSo.', 'x = """\n"""'),
     "a fence in a string of a line": ("```python\nx = '```'\ny = '''```\n'''\n```", "x = '```'\ny = '''```\n'''"),
-    "unclosed": (f"So:\n```python\n{F}", F),
     "unclosed, after an output": (f"```\n5\n```\n```python\n{F}\n", F),
     "a fence at the end": (f"```python\n{F}\n```\n\n```python", F),
     "a quotation": ("So:\n> ```python\n> def f(x):\n>     return x\n> ```\nDone.", F),
@@ -139,17 +123,9 @@ CASES |= {
     "fences in the strings of a program": (DOC, DOC),
     # What continues the prompt.
     "continued with statements": ("n = int(input())\nprint(n)\n```\nThis reads n.\n", "n = int(input())\nprint(n)"),
-    "continued, an example in between": (
-        "n = int(input())\nprint(n)\n```\nOutput:\n```\n5\n```\n",
-        "n = int(input())\nprint(n)",
-    ),
     "prose like a statement": (f"if you want it:\n```\n{F}\n```\n", F),
     "continued up to a tag": (f"{BODY}\n</code>\nSo it is.", BODY),
     "continued, then prose": (f"{BODY}\n\nThis works because x is x.\n", BODY),
-    "continued, then more code": (
-        f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
-        f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
-    ),
     "continued, a string at the margin": (
         f'    """\nThis is a text.\n"""\n{BODY}\nThis is prose.',
         f'    """\nThis is a text.\n"""\n{BODY}',

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 import signal
@@ -61,19 +60,6 @@ def test_rollouts_through_step_many_carry_the_learners_log_probabilities(engine:
         assert TOKENIZER.eos_token not in own[:-1]
         assert trajectory.truncated == (not trajectory.terminated)
         assert trajectory.terminated or len(own) == 6
-
-
-def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any) -> None:
-    policy, few, many = learner(), world(2), world(12)
-    sampler = synced(policy, few, engine)
-    first = rollout(few, sampler, EPISODES)
-    again = rollout(many, sampler, EPISODES[::-1])[::-1]
-    for mine, theirs in zip(first, again, strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-    changed = rollout(
-        many, sampler, [dataclasses.replace(trajectory, seed=trajectory.seed + 1) for trajectory in EPISODES]
-    )
-    assert [trajectory.completion for trajectory in changed] != [trajectory.completion for trajectory in first]
 
 
 def test_completions_are_returned_as_they_finish_and_are_those_of_an_act_that_waits(engine: Any) -> None:
