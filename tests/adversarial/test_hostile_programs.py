@@ -147,6 +147,10 @@ def test_honest_script_passes(name: str, patient: UnitTestVerifier) -> None:
     assert verdict.outcome is Outcome.CORRECT, verdict.detail
 
 
+def test_the_suite_is_large_and_its_programs_differ() -> None:
+    assert len({source for _, source in PROGRAMS}) == len(PROGRAMS) >= 400
+
+
 @pytest.mark.parametrize(
     "body",
     [
