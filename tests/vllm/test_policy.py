@@ -307,18 +307,9 @@ def test_log_probabilities_at_another_temperature_are_found_out() -> None:
         VLLMPolicy.for_env(policy, env, engine=Raw(policy.model)).sync()
 
 
-def test_an_engine_of_another_model_is_refused_before_anything_is_sent() -> None:
-    policy, env = learner(), world(1)
-    engine = TorchEngine(learner(spare_tokens=2).model)
-    size = TOKENIZER.vocab_size
-    message = rf"of another shape: model.embed_tokens.weight is \[{size}, 64\], the engine's \[{size + 2}, 64\]"
-    with pytest.raises(InvalidArgumentError, match=message):
-        VLLMPolicy.for_env(policy, env, engine=engine)
-    assert engine.reported == []
-
-
-def test_weights_are_fitted_by_name_and_shape_and_tied_ones_left_out() -> None:
-    weights = checkpoint_weights(learner().model)
+def test_weights_are_fitted_by_name_and_shape_before_anything_is_sent_and_tied_ones_left_out() -> None:
+    policy, size = learner(), TOKENIZER.vocab_size
+    weights = checkpoint_weights(policy.model)
     assert "lm_head.weight" in weights
     shapes = {name: list(weight.shape) for name, weight in weights.items() if name != "lm_head.weight"}
     assert list(fitted(weights, shapes)) == list(shapes)
@@ -327,6 +318,11 @@ def test_weights_are_fitted_by_name_and_shape_and_tied_ones_left_out() -> None:
     fewer = {name: shape for name, shape in shapes.items() if name != "model.norm.weight"}
     with pytest.raises(InvalidArgumentError, match=r"unknown to the engine: model\.norm\.weight"):
         fitted(weights, fewer)
+    engine = TorchEngine(learner(spare_tokens=2).model)
+    message = rf"of another shape: model.embed_tokens.weight is \[{size}, 64\], the engine's \[{size + 2}, 64\]"
+    with pytest.raises(InvalidArgumentError, match=message):
+        VLLMPolicy.for_env(policy, world(1), engine=engine)
+    assert engine.reported == []
 
 
 @pytest.mark.parametrize(("lora", "sent"), [("merged", "load"), ("adapter", "adapter")])

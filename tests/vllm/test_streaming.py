@@ -37,9 +37,11 @@ def assert_equal(mine: Sequence[Any], theirs: Sequence[Any]) -> None:
         assert (one.terminated, one.truncated, one.verdict) == (other.terminated, other.truncated, other.verdict)
 
 
-def waiting(policy: Any, env: Any, **settings: Any) -> list[Any]:
-    """The trajectories without streaming, where each `act` returns a completion of every row."""
+def waiting(policy: Any, env: Any, like: VLLMPolicy | None = None, **settings: Any) -> list[Any]:
+    """The trajectories without streaming, where each `act` returns a completion of every row, of another's version."""
     sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=TorchEngine(policy.model, **settings))
+    if like is not None:
+        sampler._weights.version, sampler._weights.state = like._weights.version, like._weights.state
     return rollout(env, sampler, EPISODES)
 
 
@@ -216,18 +218,11 @@ def test_new_weights_reach_every_engine_and_each_is_compared() -> None:
     rollout(env, sampler, EPISODES)
     shift(policy)
     assert sampler.sync()["sampling/probe_difference"] < 1e-6
-    assert_equal(rollout(env, sampler, EPISODES), waiting_with(policy, env, sampler))
+    assert_equal(rollout(env, sampler, EPISODES), waiting(policy, env, sampler))
     shift(policy)
     engines.started[1].rpc = lambda method, *arguments: [None]  # type: ignore[method-assign] # keeps its old weights
     with pytest.raises(EngineError, match="off the learner's"):
         sampler.sync()
-
-
-def waiting_with(policy: Any, env: Any, like: VLLMPolicy) -> list[Any]:
-    """As `waiting`, by an engine of the version of another."""
-    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=TorchEngine(policy.model))
-    sampler._weights.version, sampler._weights.state = like._weights.version, like._weights.state
-    return rollout(env, sampler, EPISODES)
 
 
 @pytest.mark.parametrize(
