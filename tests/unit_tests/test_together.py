@@ -11,6 +11,7 @@ from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import InvalidArgumentError, Outcome, Problem, Verdict
 from verifiers.sandbox import JobEnd, ProcessEnd
 from verifiers.unit_tests import FunctionTests, UnitTestVerifier, together_job
+from verifiers.unit_tests.together.identity import changed, functions
 
 TESTS = """
 import sqlite3
@@ -394,3 +395,14 @@ def test_reading_a_report_takes_time_in_proportion_to_it() -> None:
 
     together_job._result(run._replace(lines=[Line(line) for line in lines]), {})
     assert looked_at < 20 * len(lines)
+
+
+def test_functions_that_change_are_named() -> None:
+    before = functions()
+    assert changed(before) == []
+    own = pytest.raises
+    try:
+        pytest.raises = lambda *args: None  # type: ignore[assignment]
+        assert changed(before) == ["pytest.raises"]
+    finally:
+        pytest.raises = own
