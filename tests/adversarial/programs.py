@@ -10,6 +10,20 @@ HONEST = """
 def solve(n):
     return n * n + 7
 """
+THREADS = """
+import threading
+def f(n):
+    started, go = 0, threading.Event()
+    threading.stack_size(32768)
+    try:
+        while started < 5000:
+            threading.Thread(target=go.wait).start()
+            started += 1
+    except RuntimeError: pass
+    go.set()
+    return started
+"""
+"""Counts the threads that it can start."""
 
 _SEND = """import os
 def send(data):

@@ -13,11 +13,6 @@ DATA = load("adversarial/blame")
 pytestmark = pytest.mark.sandbox(timeout_s=30, memory_mib=1024)
 
 
-@pytest.mark.parametrize("case", cases(DATA["back and forth"]))
-def test_what_is_made_of_an_answer_and_cannot_be_sent_fails_the_program(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
 DEEP = "x = 0\nfor _ in range(1001): x = (x,)\n"
 
 
@@ -28,13 +23,11 @@ def test_what_the_tests_make_too_large_is_not_supported(verifier: UnitTestVerifi
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
 
 
-@pytest.mark.parametrize("case", cases(DATA["chosen"]))
-def test_what_is_not_supported_for_what_the_program_has_made_fails_it(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
-@pytest.mark.parametrize("case", cases(DATA["said"]) + cases(DATA["led"]))
+@pytest.mark.parametrize(
+    "case", [case for name in ("back and forth", "chosen", "said", "led") for case in cases(DATA[name])]
+)
 def test_no_program_has_its_tests_left_out(verifier: UnitTestVerifier, case: Case) -> None:
+    """By an answer that can't be sent on, or by what is not supported for what it has made."""
     case.check(verifier)
 
 

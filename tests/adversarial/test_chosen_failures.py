@@ -1,10 +1,10 @@
-"""A program that brings its tests down, or leads them to what is not supported, has failed them."""
+"""Test files that fail, within their tests or before them: by the program's fault, however it says so, or by their own."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.sandbox import judge
+from tests.sandbox import judge, load
 from verifiers import Outcome
 from verifiers.unit_tests import AssertTests, CheckTests, FunctionTests, UnitTestVerifier
 
@@ -85,3 +85,48 @@ def test_what_comes_before_any_answer_is_the_error_of_the_tests(verifier: UnitTe
     body = "    with pytest.warns(UserWarning): f(2)\n"
     verdict = judge(verifier, "def f(x): return 0", FunctionTests(HEAD + body))
     assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "unsupported"), verdict.detail
+
+
+DATA = load("adversarial/module_level")
+
+
+PROGRAMS = [
+    "x = 1",
+    "raise ImportError('x')",
+    "def g(): pass",
+    "f = 3",
+    "raise NameError('y')",
+    "import no_such_module",
+    "def f(): raise SystemExit",
+    "def f(): return 'undefined_name'",
+    "def f(): return None",
+]
+HEADS = DATA["heads"]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_no_program_has_a_test_file_break(verifier: UnitTestVerifier, head: str) -> None:
+    test = f"{HEADS[head]}\ndef test_it():\n    assert f() == 1\n"
+    verdicts = [judge(verifier, program, FunctionTests(test)) for program in PROGRAMS]
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.INCORRECT}, [item.detail for item in verdicts]
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "import numpy",
+        "from solution import f\nimport numpy",
+        "from solution import f\nresult = f(undefined_name)",
+        "undefined_name",
+        "import pytest\npytest.no_such_thing()",
+        "from solution import f\nimport pytest\npytest.no_such_thing(f)",
+        "from math import no_such_thing",
+        "raise ImportError('not here')",
+        "from solution import f\nfirst = f() or undefined_name",
+        "import solution\nif not callable(getattr(solution, 'f', None)): undefined_name",
+    ],
+)
+def test_a_test_file_that_is_broken_says_nothing_of_the_program(verifier: UnitTestVerifier, head: str) -> None:
+    test = FunctionTests(f"{head}\ndef test_it(): pass\n")
+    for program in ("def f(*a): return 1", "def f(*a): raise ValueError"):
+        assert judge(verifier, program, test).outcome is Outcome.VERIFIER_ERROR

@@ -206,18 +206,9 @@ def test_it():
     assert judge(verifier, program, FunctionTests(test)).score == 1
 
 
-@pytest.mark.parametrize("case", cases(DATA["negatives"]))
+@pytest.mark.parametrize("case", [case for name in ("negatives", "drained", "refused") for case in cases(DATA[name])])
 def test_what_a_test_expects_to_fail_or_to_be_gone_is_asked_of_the_program(
     verifier: UnitTestVerifier, case: Case
 ) -> None:
-    case.check(verifier)
-
-
-@pytest.mark.parametrize("case", cases(DATA["drained"]))
-def test_an_object_may_be_emptied_by_what_reads_it(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-
-
-@pytest.mark.parametrize("case", cases(DATA["refused"]))
-def test_a_refusal_of_the_sandbox_is_not_the_programs(verifier: UnitTestVerifier, case: Case) -> None:
+    """What reads an object may empty it, and a refusal of the sandbox is not the program's."""
     case.check(verifier)

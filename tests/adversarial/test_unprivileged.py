@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.adversarial.programs import programs
+from tests.adversarial.programs import THREADS, programs
 
 NOBODY = 65534
 ROOT = Path(__file__).parents[2]
@@ -130,25 +130,12 @@ def test_hostile_programs_of_an_unprivileged_user(
     assert os.listdir(tmp_path) == ["canary"]
 
 
-THREADS = """
-import threading
-def solve(n):
-    started, go = 0, threading.Event()
-    threading.stack_size(32768)
-    try:
-        while started < 1000:
-            threading.Thread(target=go.wait).start()
-            started += 1
-    except RuntimeError: pass
-    go.set()
-    return started
-"""
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="asks what becomes of root, and this is another user")
 @pytest.mark.parametrize("denied", [[], ["pivot_root"]])
 def test_root_becomes_a_user_whose_threads_are_limited(denied: list[str]) -> None:
-    uid, _, verdicts = run_as(0, denied, [HONEST, "import os\ndef solve(n): return [os.getuid()]", THREADS])
+    uid, _, verdicts = run_as(
+        0, denied, [HONEST, "import os\ndef solve(n): return [os.getuid()]", f"{THREADS}\nsolve = f"]
+    )
     assert uid == 0
     assert verdicts[0][0] == 1
     assert "got [0]" not in str(verdicts[1][3])

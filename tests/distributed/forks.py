@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 from collections.abc import Callable
 
@@ -11,15 +10,13 @@ import torch
 
 from agents.distributed.processes import join, leave
 from agents.distributed.ranks import Ranks
+from tests.distributed.commands import free_port
 
 
 def on_forks(size: int, work: Callable[[Ranks], None]) -> None:
     """Call a function on each of several ranks, each a fork of this process, and wait for them; exit with 1 if one fails."""
     torch.set_num_threads(1)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    children = []
+    port, children = free_port(), []
     for rank in range(size):
         if child := os.fork():
             children.append(child)

@@ -145,14 +145,14 @@ def sampled_beside_learning(kind: str) -> dict[str, Any]:
         if step == 2:  # the learner's weights go to the engine while it has a batch of older ones to sample
             agent.evaluate(env, problems=2)
 
-    env, agent = _lagged()
+    env, agent = _with_engine(DelayedEngine, lag=1)
     agent.learn(env, steps=4, callbacks=[after])
-    env, stopped = _lagged()
+    env, stopped = _with_engine(DelayedEngine, lag=1)
     stopped.learn(env, steps=2)
     if active_ranks().size > 1:
         stopped.save(_folder() / kind)
     stopped.learn(env, steps=4)
-    env, resumed = _lagged()
+    env, resumed = _with_engine(DelayedEngine, lag=1)
     resumed.load(_folder() / kind)
     resumed.learn(env, steps=4)
     return {
@@ -181,10 +181,10 @@ def saved_beside_learning(kind: str) -> dict[str, Any]:
                 agent.save(_folder() / kind)
             saved.set()
 
-    env, agent = _lagged()
+    env, agent = _with_engine(DelayedEngine, lag=1)
     with mock.patch.object(Sampling, "sample", sampled):
         agent.learn(env, steps=3, callbacks=[after])
-    env, resumed = _lagged()
+    env, resumed = _with_engine(DelayedEngine, lag=1)
     resumed.load(_folder() / kind)
     resumed.learn(env, steps=3)
     return {"weights": all_weights(agent), "resumed": all_weights(resumed)}
@@ -199,24 +199,17 @@ def interrupted_beside_learning(kind: str) -> dict[str, Any]:
         if step == 1 and ranks.rank == 1:
             os.kill(os.getpid(), signal.SIGINT)
 
-    env, agent = _lagged()
+    env, agent = _with_engine(DelayedEngine, lag=1)
     run = Run(_folder() / kind, {}, loggers=[]) if ranks.is_main else None
     with contextlib.suppress(KeyboardInterrupt):
         agent.learn(env, steps=3, run=run, callbacks=[after])
     stopped_at = agent.steps
-    env, resumed = _lagged()
+    env, resumed = _with_engine(DelayedEngine, lag=1)
     resumed.load(ranks.from_main(None if run is None else run.checkpoint_folder(1)))
     resumed.learn(env, steps=3)
-    env, agent = _lagged()
+    env, agent = _with_engine(DelayedEngine, lag=1)
     agent.learn(env, steps=3)
     return {"weights": all_weights(agent), "resumed": all_weights(resumed), "stopped": stopped_at}
-
-
-def _lagged() -> tuple[Any, Agent]:
-    env = sort_env("grpo")
-    policy = playing_policy(env, layers=3)
-    config = GRPOConfig(problems_per_step=4, group_size=3, lag=1, learner=LearnerConfig(learning_rate=1e-2))
-    return env, GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=DelayedEngine(policy.model)))
 
 
 def interrupted(kind: str) -> dict[str, Any]:
@@ -224,30 +217,22 @@ def interrupted(kind: str) -> dict[str, Any]:
 
     The engine of the second rank fails; after its death all ranks go on from a checkpoint, with other engines.
     """
-    env = sort_env("grpo")
-    errors: list[str] = []
+    rank, errors = active_ranks().rank, []
 
-    def begin(engine: type[TorchEngine], **settings: Any) -> Agent:
-        policy = playing_policy(env, layers=3)
-        own = (engine if active_ranks().rank else TorchEngine)(
-            policy.model, **(settings if active_ranks().rank else {})
-        )
-        config = GRPOConfig(problems_per_step=4, group_size=3, learner=LearnerConfig(learning_rate=1e-2))
-        return GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=own))
-
-    def fail(agent: Agent) -> None:
+    def fail(env: Any, agent: Agent) -> None:
         try:
             agent.learn(env, steps=3)
         except EngineError as error:
             errors.append(str(error))
 
-    agent = begin(DelayedEngine, dies_after=4 + 6 + 4 + 1)  # a probe and its share of each step
-    fail(agent)
+    dies_after = 4 + 6 + 4 + 1  # a probe and its share of each step
+    env, agent = _with_engine(functools.partial(DelayedEngine, dies_after=dies_after) if rank else TorchEngine)
+    fail(env, agent)
     steps = agent.steps
     agent.save(_folder() / kind)
-    agent = begin(Halfway)
+    env, agent = _with_engine(Halfway if rank else TorchEngine)
     agent.load(_folder() / kind)
-    fail(agent)
+    fail(env, agent)
     agent.learn(env, steps=3)
     return {"weights": all_weights(agent), "errors": errors, "steps": steps}
 
@@ -264,16 +249,18 @@ class Halfway(TorchEngine):
         return super().rpc(method, *arguments)
 
 
-def engine_dies(kind: str) -> dict[str, Any]:
-    """The error of a rank if the engine of the second dies of its first completions."""
+def _with_engine(engine: Callable[[Any], TorchEngine], lag: int = 0) -> tuple[Any, Agent]:
+    """An environment, and an agent for whose model an engine samples."""
     env = sort_env("grpo")
-    policy = playing_policy(env)
-    engine = DelayedEngine(policy.model, dies_after=6 if active_ranks().rank else None)  # the probe has four
-    agent = GRPO(
-        policy,
-        GRPOConfig(problems_per_step=4, group_size=3, lag=int(kind.endswith("lag"))),
-        sampler=VLLMPolicy.for_env(policy, env, engine=engine),
-    )
+    policy = playing_policy(env, layers=3)
+    config = GRPOConfig(problems_per_step=4, group_size=3, lag=lag, learner=LearnerConfig(learning_rate=1e-2))
+    return env, GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=engine(policy.model)))
+
+
+def engine_dies(kind: str) -> dict[str, Any]:
+    """The error of a rank if the engine of the second dies of its first completions while others learn."""
+    dies_after = 6 if active_ranks().rank else None  # the probe has four
+    env, agent = _with_engine(functools.partial(DelayedEngine, dies_after=dies_after), lag=1)
     try:
         agent.learn(env, steps=1)
     except EngineDiedError as error:
@@ -348,7 +335,7 @@ _WORK: dict[str, Callable[[str], dict[str, Any]]] = {
     **dict.fromkeys(_SETTINGS, learned),
     "lora": adapted,
     **dict.fromkeys(["engine", "engine lora", "engine adapter"], sampled_by_engine),
-    **dict.fromkeys(["engine dies", "engine dies lag"], engine_dies),
+    "engine dies lag": engine_dies,
     "interrupted": interrupted,
     "lag": sampled_beside_learning,
     "lag saved": saved_beside_learning,
@@ -367,7 +354,6 @@ RUNS: dict[str, tuple[int, ...]] = {
     "engine": (1, 2),
     "engine lora": (1, 2),
     "engine adapter": (1, 2),
-    "engine dies": (2,),
     "engine dies lag": (2,),
     "interrupted": (2,),
     "lag": (2, 1),

@@ -35,7 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[int, str], l
 @pytest.mark.parametrize("case", CASES)
 def test_ranks_agree_with_each_other_and_with_one(results: Any, case: str, size: int, kind: str) -> None:
     if is_refused(case, kind):
-        pytest.skip("this agent can't do so: see test_sharding and test_rows")
+        pytest.skip("this agent can't do so: see test_sharding and test_ranks")
     (one,) = (rank[case] for rank in results[1, "whole"])
     first, *others = (rank[case] for rank in results[size, kind])
     for other in others:

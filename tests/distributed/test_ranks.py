@@ -2,43 +2,49 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
+import math
+import pickle
+import re
 import threading
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from torch.distributed import HashStore  # type: ignore[attr-defined] # torch names it nowhere else
 from torch.distributed.elastic.multiprocessing.errors import ProcessFailure
 
-from agents import CausalLMPolicy, Episode, make_batch, tiny_model
+from agents import GRPO, CriticConfig, Episode, GRPOConfig, TorchPolicy, Trajectory, VLLMPolicy, make_batch
+from agents.commands.train import AGENT_COMMANDS
 from agents.distributed import heartbeat
 from agents.distributed.heartbeat import EXIT_CODE
 from agents.distributed.launch import exit_code_of
-from agents.distributed.ranks import Ranks, SingleProcess, active_ranks
-from agents.distributed.rollouts import owners_of, play_divided
+from agents.distributed.ranks import Ranks, Sharding
+from agents.distributed.rollouts import owners_of, play_divided, row_of, trajectory_of
 from agents.distributed.weights import require_same_weights, sum_gradients
 from agents.learn.batch_passes import own_micro_batches
 from agents.policies.vllm.config import VLLMConfig
-from agents.policies.vllm.policy import VLLMPolicy
-from tests.agents.agent_cases import all_weights, gradient, make_agent, some_batch
-from tests.agents.trajectories import VOCAB, tiny_policy
+from agents.settings.choices import Gathering
+from tests.agents.agent_cases import (
+    all_weights,
+    gradient,
+    make_agent,
+    playing_policy,
+    some_batch,
+    some_trajectory,
+    sort_env,
+)
+from tests.agents.trajectories import tiny_policy
 from tests.distributed.threads import on_ranks
 from tests.vllm.doubles import TorchEngine
-from verifiers import CheckpointError, EngineError, InvalidArgumentError, RankError
+from verifiers import CheckpointError, EngineError, InvalidArgumentError, Outcome, RankError
 
-
-def test_one_process_exchanges_nothing() -> None:
-    ranks = active_ranks()
-    assert isinstance(ranks, SingleProcess)
-    assert ranks.is_main
-    value = object()
-    assert ranks.gather(value) == [value]
-    assert ranks.from_main(value) is value
-    assert ranks.divide([1, 2, 3]) == [1, 2, 3]
-    assert ranks.rows_at_once(100, 64) == 64
-    with pytest.raises(ZeroDivisionError):
-        ranks.together(lambda: 1 / 0)
+_BUILDING = threading.Lock()
+"""Weights are drawn with torch's global generator."""
 
 
 @pytest.mark.parametrize("size", [2, 3, 4])
@@ -61,31 +67,20 @@ def batch_of(rows: int) -> Any:
     return make_batch(some_batch(agent.policy, groups=rows // 3))
 
 
-def test_an_error_on_one_rank_is_raised_on_all_with_its_type_and_names_the_rank() -> None:
-    def fail(ranks: Ranks) -> None:
-        ranks.together(lambda: _raise(CheckpointError("no room")) if ranks.rank == 1 else None)
-
-    zero, one, two = on_ranks(3, fail)
-    assert isinstance(one, CheckpointError)
-    assert str(one) == "no room"
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (CheckpointError("no room"), CheckpointError("rank 1: no room")),
+        (OSError(28, "No space left"), RankError("rank 1: OSError: [Errno 28] No space left")),  # of a library
+        (KeyboardInterrupt(), KeyboardInterrupt()),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_on_one_rank_is_raised_on_all_and_names_the_rank(error: BaseException, told: BaseException) -> None:
+    zero, one, two = on_ranks(3, lambda ranks: ranks.together(lambda: _raise(error) if ranks.rank == 1 else None))
+    assert one is error
     for other in (zero, two):
-        assert isinstance(other, CheckpointError)
-        assert str(other) == "rank 1: no room"
-
-
-def test_an_error_of_a_library_is_raised_on_the_other_ranks_as_text() -> None:
-    def fail(ranks: Ranks) -> None:
-        ranks.on_main(lambda: _raise(OSError(28, "No space left on device")))
-
-    zero, one = on_ranks(2, fail)
-    assert isinstance(zero, OSError)
-    assert isinstance(one, RankError)
-    assert str(one) == "rank 0: OSError: [Errno 28] No space left on device"
-
-
-def test_an_interrupt_of_one_rank_interrupts_all() -> None:
-    results = on_ranks(2, lambda ranks: ranks.together(lambda: _raise(KeyboardInterrupt()) if ranks.rank else None))
-    assert [type(result) for result in results] == [KeyboardInterrupt, KeyboardInterrupt]
+        assert (type(other), str(other)) == (type(told), str(told))
 
 
 def _raise(error: BaseException) -> None:
@@ -147,10 +142,8 @@ def test_groups_are_played_whole_and_come_back_in_order() -> None:
 
 @pytest.mark.parametrize("case", ["grpo/kl", "ppo/separate"])
 def test_two_ranks_have_the_gradient_of_one(case: str) -> None:
-    building = threading.Lock()  # weights are drawn with torch's global generator
-
     def step(ranks: Ranks) -> tuple[torch.Tensor, torch.Tensor]:
-        with building:
+        with _BUILDING:
             agent = make_agent(case)
         trajectories = some_batch(agent.policy)
         first = gradient(agent, make_batch(trajectories))
@@ -163,26 +156,34 @@ def test_two_ranks_have_the_gradient_of_one(case: str) -> None:
     assert torch.equal(zero[1], one[1])
 
 
-def test_fewer_groups_than_ranks_are_refused() -> None:
-    def build(ranks: Ranks) -> None:
-        make_agent("reinforce", problems_per_step=2)
-
-    for error in on_ranks(3, build):
+def check_refused(build: Callable[[Ranks], object], message: str, size: int = 2) -> None:
+    """Check that every rank refuses to build something."""
+    for error in on_ranks(size, build):
         assert isinstance(error, InvalidArgumentError)
-        assert "rank 2 would have nothing to play: a step has problems_per_step=2" in str(error)
+        assert re.search(message, str(error))
 
 
-def test_an_engine_of_another_model_on_one_rank_is_an_error_of_all() -> None:
-    policies = [tiny_policy(), CausalLMPolicy(tiny_model(VOCAB, layers=1))]
+def test_fewer_groups_than_ranks_are_refused() -> None:
+    message = "rank 2 would have nothing to play: a step has problems_per_step=2"
+    check_refused(lambda ranks: make_agent("reinforce", problems_per_step=2), message, 3)
 
-    def start(ranks: Ranks) -> None:
-        engine = TorchEngine(policies[ranks.rank].model)
-        ranks.together(lambda: VLLMPolicy(policies[0], stop_tokens=[0], engine=engine))  # type: ignore[arg-type]
 
-    zero, one = on_ranks(2, start)
-    assert isinstance(zero, InvalidArgumentError)
-    assert isinstance(one, InvalidArgumentError)
-    assert str(zero).startswith("rank 1: the engine was started with a different model")
+def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> None:
+    options = AGENT_COMMANDS.load("grpo")
+    with pytest.raises(InvalidArgumentError, match="--offload needs --shard fsdp"):
+        options(env="Sort", offload=True)
+    alone: Any = options(env="Sort", shard="fsdp")
+    with pytest.raises(InvalidArgumentError, match="add --nproc with at least 2"):
+        alone.run(Console())
+
+
+def test_a_policy_that_is_no_transformers_model_is_not_divided() -> None:
+    def build(ranks: Ranks) -> None:
+        ranks.sharding = Sharding()
+        body, head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
+        make_agent("reinforce", TorchPolicy(body, head))  # type: ignore[arg-type] # another policy
+
+    check_refused(build, "weights of a TorchPolicy can't be divided")
 
 
 def test_a_server_of_all_ranks_gets_weights_once_and_each_rank_compares_them() -> None:
@@ -220,8 +221,7 @@ def test_a_server_that_refuses_weights_is_an_error_of_all_ranks() -> None:
         VLLMPolicy(policy, VLLMConfig(server="http://localhost:1"), stop_tokens=[0], engine=engine).sync()  # type: ignore[arg-type]
 
     zero, one = on_ranks(2, sync)
-    assert isinstance(zero, EngineError)
-    assert isinstance(one, EngineError)
+    assert (type(zero), type(one)) == (EngineError, EngineError)
     assert (str(zero), str(one)) == ("2 weights have not arrived", "rank 0: 2 weights have not arrived")
 
 
@@ -257,3 +257,140 @@ def test_the_launcher_names_the_rank_that_was_killed_and_not_those_it_stopped_it
         exit_code_of({0: failure(0, -15), 1: failure(1, -9)})
     assert exit_code_of({0: failure(0, -15), 1: failure(1, 2)}) == 2
     assert exit_code_of({0: failure(0, EXIT_CODE), 1: failure(1, -9)}) == 1
+
+
+# Sampling beside learning
+
+
+def learned(ranks: Ranks, steps: int = 4, tokens: int | None = None) -> tuple[list[dict[str, float]], torch.Tensor]:
+    env = sort_env("grpo")
+    with _BUILDING:
+        policy = playing_policy(env)
+    policy.model.double()  # so that no sample hangs on rounding
+    agent = make_agent("grpo", policy, lag=2)
+    rows: list[dict[str, float]] = []
+    agent.learn(env, steps=steps, tokens=tokens, callbacks=[lambda step, metrics: rows.append(dict(metrics))])
+    return rows, all_weights(agent)
+
+
+def test_ranks_with_a_lag_learn_what_one_does() -> None:
+    (alone,) = on_ranks(1, learned)
+    results: Any = on_ranks(3, learned)
+    for rows, weights in results:
+        assert [row["sampling/age"] for row in rows] == [0, 1, 2, 2]
+        assert [row["reward"] for row in rows] == [row["reward"] for row in alone[0]]  # type: ignore[index] # no error
+        assert torch.equal(weights, results[0][1])
+        torch.testing.assert_close(weights, alone[1], rtol=1e-5, atol=1e-6)  # type: ignore[index]
+
+
+def test_ranks_that_end_early_leave_no_thread_waiting_for_another() -> None:
+    results: Any = on_ranks(2, lambda ranks: learned(ranks, steps=100, tokens=1))
+    assert [len(rows) for rows, _ in results] == [1, 1]
+    assert not [thread for thread in threading.enumerate() if thread.name == "sampling"]
+
+
+def test_a_rank_that_fails_ends_the_others() -> None:
+    def fail(ranks: Ranks) -> None:
+        def stop(step: int, metrics: Any) -> None:
+            if step == 2:
+                raise ZeroDivisionError
+
+        env = sort_env("grpo")
+        with _BUILDING:
+            agent = make_agent("grpo", playing_policy(env), lag=1)
+        agent.learn(env, steps=4, callbacks=[stop])
+
+    assert [type(error) for error in on_ranks(2, fail)] == [ZeroDivisionError] * 2
+
+
+@pytest.mark.parametrize(
+    ("lag", "sampler", "message"),
+    [
+        (1, None, "lag=1 .* without an engine that takes all weights on every rank"),
+        (2, "engine", "lag=2 makes .* set lag=1"),
+    ],
+)
+def test_divided_weights_refuse_a_lag_without_an_engine_or_of_several_updates(
+    lag: int, sampler: str | None, message: str
+) -> None:
+    def build(ranks: Ranks) -> None:
+        ranks.sharding = Sharding()
+        env = sort_env("grpo")
+        with _BUILDING:
+            policy = playing_policy(env)
+        engine = None if sampler is None else VLLMPolicy.for_env(policy, env, engine=TorchEngine(policy.model))
+        GRPO(policy, GRPOConfig(lag=lag), sampler=engine)
+
+    check_refused(build, message)
+
+
+# Episodes of other ranks as the numbers of their rows
+
+
+@pytest.mark.parametrize("score", [0.0, 0.75, math.nan])
+def test_a_row_has_everything_but_tokens(score: float) -> None:
+    played = some_trajectory(np.random.default_rng(0), score=score, group=2)
+    back = trajectory_of(pickle.loads(pickle.dumps(row_of(played))))
+    for field in dataclasses.fields(Trajectory):
+        if field.name not in ("tokens", "logprobs", "policy_version", "completion"):
+            expected = getattr(played, field.name)
+            # By text where it is not an array: NaN is not equal to itself.
+            of = np.asarray if isinstance(expected, np.ndarray) else repr
+            np.testing.assert_array_equal(of(getattr(back, field.name)), of(expected), field.name)
+    assert len(back.tokens) == len(played.tokens)
+    assert (back.tokens == -1).all()
+    assert np.isnan(back.logprobs).all()
+    assert (back.completion == played.completion) == (
+        played.verdict.outcome is Outcome.VERIFIER_ERROR or not played.completion
+    )
+
+
+def test_a_row_of_a_long_completion_is_small() -> None:
+    short = some_trajectory(np.random.default_rng(0), score=1.0, group=0)
+    length = 16_000
+    mask, rewards = np.arange(length) >= 100, np.zeros(length)
+    rewards[-1] = 1
+    numbers = {
+        "tokens": np.ones(length, "i4"),
+        "logprobs": np.zeros(length, "f4"),
+        "policy_version": np.zeros(length, "i4"),
+    }
+    long = dataclasses.replace(short, policy_mask=mask, rewards=rewards, completion="x" * length, **numbers)
+    assert len(pickle.dumps(long)) > 21 * length
+    assert len(pickle.dumps(row_of(long))) < 2000
+
+
+def test_each_rank_keeps_its_own_episodes_and_knows_the_rows_of_others() -> None:
+    trajectories = some_batch(tiny_policy(), groups=1)
+    episodes = [Episode(0, trajectory.group, number) for number, trajectory in enumerate(trajectories)]
+
+    def play(ranks: Ranks) -> Any:
+        return play_divided(
+            ranks, episodes, lambda mine: [trajectories[one.seed] for one in mine], seen=lambda one: None, rows=True
+        )
+
+    (alone,) = on_ranks(1, play)
+    assert make_batch(alone).here is None  # type: ignore[arg-type] # not an error
+    for rank, played in enumerate(on_ranks(2, play)):
+        batch = make_batch(played)  # type: ignore[arg-type] # not an error
+        assert batch.here is None or batch.here.tolist() == [one.group % 2 == rank for one in trajectories]
+        whole = make_batch(trajectories)
+        for name in ("lengths", "loss_mask", "rewards", "scores", "valid", "groups", "truncated"):
+            np.testing.assert_array_equal(getattr(batch, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize(
+    ("case", "settings", "reason"),
+    [
+        ("ppo", {}, "over the critic's values"),
+        ("reinforce", {"baseline": "value", "critic": CriticConfig()}, "over the critic's values"),
+        ("reinforce++", {"kl_coefficient": 0.1}, "kl_placement='reward'"),
+    ],
+)
+def test_an_agent_that_needs_tokens_of_all_ranks_says_why(case: str, settings: dict[str, Any], reason: str) -> None:
+    def build(ranks: Ranks, gathers: Gathering = "rows") -> None:
+        ranks.gathers = gathers
+        make_agent(case, **settings)
+
+    check_refused(build, reason)
+    assert on_ranks(2, lambda ranks: build(ranks, "auto")) == [None, None]

@@ -9,19 +9,13 @@ from typing import Any
 
 import pytest
 import torch
-from rich.console import Console
 from safetensors.torch import load_file
 
-from agents import TorchPolicy
-from agents.commands.train import AGENT_COMMANDS
-from agents.distributed.ranks import Ranks, Sharding
-from tests.agents.agent_cases import make_agent
 from tests.distributed.commands import Forks, Rank
 from tests.distributed.runs import errors, train
 from tests.distributed.sharded import RUNS
-from tests.distributed.threads import on_ranks
-from verifiers import InvalidArgumentError
 
+pytestmark = pytest.mark.distributed
 _SAVED = {kind: sizes for kind, sizes in RUNS.items() if kind.startswith("save")}
 
 
@@ -43,114 +37,96 @@ def close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float) -> boo
     return float((actual - expected).norm()) <= tolerance * float(expected.norm())
 
 
-@pytest.mark.distributed
+_HALF = 8 * 2**-8
+"""The rounding of bfloat16, and that of norms and residuals over two layers."""
+
+
+@pytest.mark.parametrize(
+    ("kind", "alone", "compared", "tolerance"),
+    [
+        *(
+            (kind, "whole", ("gradient", "weights", "reference"), 1e-5)
+            for kind in ("divided", "checkpointing", "offload")
+        ),
+        ("bfloat16", "bfloat16", ("gradient",), _HALF),
+        *((kind, kind, ("weights",), 1e-5) for kind in ("lora", "engine", "engine lora", "engine adapter", "lag")),
+    ],
+)
+def test_divided_weights_learn_what_whole_ones_do(
+    results: Any, kind: str, alone: str, compared: tuple[str, ...], tolerance: float
+) -> None:
+    if "lora" in kind or "adapter" in kind:
+        pytest.importorskip("peft")
+    (one,), (first, second) = results[1, alone], results[2, kind]
+    assert first["weights"].dtype is torch.float32
+    for name in {"weights", *compared}:
+        assert torch.equal(first[name], second[name])
+    for name in compared:
+        assert close(first[name], one[name], tolerance)
+
+
 @pytest.mark.parametrize("kind", ["divided", "checkpointing", "offload"])
-def test_divided_weights_learn_what_whole_ones_do_and_take_half_the_room(results: Any, kind: str) -> None:
-    (one,) = results[1, "whole"]
-    two = results[2, kind]
-    for name in ("gradient", "weights", "reference"):
-        assert torch.equal(two[0][name], two[1][name])
-        assert close(two[0][name], one[name], 1e-5)
+def test_divided_weights_take_half_the_room(results: Any, kind: str) -> None:
+    (one,), two = results[1, "whole"], results[2, kind]
     assert one["acting"] == ""
     assert all("act within `with policy.sampling():`" in rank["acting"] for rank in two)
     # 96 weights and moments may have an odd number of rows.
     assert all(rank["bytes"] < 0.52 * one["bytes"] for rank in two)
 
 
-@pytest.mark.distributed
-def test_weights_gathered_in_half_precision_learn_as_in_one_process_with_autocast(results: Any) -> None:
-    (one,) = results[1, "bfloat16"]
-    two = results[2, "bfloat16"]
-    assert torch.equal(two[0]["weights"], two[1]["weights"])
-    assert two[0]["weights"].dtype is torch.float32
-    # 2^-8 is bfloat16's rounding; norms and residuals are rounded as well, over two layers.
-    assert close(two[0]["gradient"], one["gradient"], 8 * 2**-8)
-
-
-@pytest.mark.distributed
-def test_a_divided_adapter_learns_what_a_whole_one_does(results: Any) -> None:
-    pytest.importorskip("peft")
-    (one,) = results[1, "lora"]
-    two = results[2, "lora"]
-    assert torch.equal(two[0]["weights"], two[1]["weights"])
-    assert close(two[0]["weights"], one["weights"], 1e-5)
-
-
-@pytest.mark.distributed
 @pytest.mark.parametrize("kind", ["engine", "engine lora", "engine adapter"])
 def test_engines_of_ranks_get_divided_weights_one_layer_after_the_other(results: Any, kind: str) -> None:
-    if kind != "engine":
-        pytest.importorskip("peft")
-    (one,) = results[1, kind]
-    two = results[2, kind]
-    assert torch.equal(two[0]["weights"], two[1]["weights"])
-    assert close(two[0]["weights"], one["weights"], 1e-5)
-    for rank in two:
+    for rank in results[2, kind]:
         assert len(rank["differences"]) == rank["loads"] == 3  # one before each step
         assert max(rank["differences"]) < 1e-5
         # One of three layers, of all weights; or only the adapter.
         assert 0 < rank["whole"] < (0.2 if kind == "engine adapter" else 0.34)
 
 
-@pytest.mark.distributed
 def test_an_engine_samples_beside_learning_with_the_parts_of_older_weights(results: Any) -> None:
     (one,) = results[1, "lag"]
-    two = results[2, "lag"]
-    for rank in two:
+    for rank in results[2, "lag"]:
         assert [row["sampling/age"] for row in rank["rows"]] == [0, 1, 1, 1]
         assert [row["reward"] for row in rank["rows"]] == [row["reward"] for row in one["rows"]]
         assert max(row["sampling/probe_difference"] for row in rank["rows"] if "sync_s" in row) < 1e-5
-        assert torch.equal(rank["weights"], two[0]["weights"])
         for name in ("stopped", "resumed"):  # with the older weights, that the engine gets once more
             assert torch.equal(rank[name], rank["weights"])
-    assert close(two[0]["weights"], one["weights"], 1e-5)
     assert close(one["resumed"], one["weights"], 1e-5)
 
 
-@pytest.mark.distributed
 def test_a_checkpoint_waits_for_no_rank_that_samples(results: Any) -> None:
     for rank in results[2, "lag saved"]:
         assert torch.equal(rank["resumed"], rank["weights"])
 
 
-@pytest.mark.distributed
 def test_an_interrupt_of_one_rank_leaves_a_checkpoint_of_all_with_a_lag(results: Any) -> None:
     for rank in results[2, "lag interrupted"]:
         assert rank["stopped"] == 1
         assert torch.equal(rank["resumed"], rank["weights"])
 
 
-@pytest.mark.distributed
-@pytest.mark.parametrize("kind", ["engine dies", "engine dies lag"])
-def test_an_engine_that_dies_is_an_error_of_all_ranks(results: Any, kind: str) -> None:
-    zero, one = results[2, kind]
+def test_a_run_goes_on_bit_by_bit_after_half_of_a_transfer_and_after_the_death_of_an_engine(results: Any) -> None:
+    zero, one = results[2, "interrupted"]
+    assert zero["errors"] == ["rank 1: the engine died", "rank 1: half of a transfer"]
+    assert one["errors"][0].endswith("the engine died")
+    for rank, expected in zip((zero, one), results[2, "engine"], strict=True):
+        assert rank["steps"] == 1
+        assert torch.equal(rank["weights"], expected["weights"])
+    zero, one = results[2, "engine dies lag"]
     assert one["error"].endswith("the engine died")
     assert zero["error"] == "rank 1: the engine died"
 
 
-@pytest.mark.distributed
-def test_a_run_goes_on_bit_by_bit_after_half_of_a_transfer_and_after_the_death_of_an_engine(results: Any) -> None:
-    for rank, expected in zip(results[2, "interrupted"], results[2, "engine"], strict=True):
-        died, half = rank["errors"]
-        assert died.endswith("the engine died")
-        assert half.endswith("half of a transfer")
-        assert rank["steps"] == 1
-        assert torch.equal(rank["weights"], expected["weights"])
-
-
-@pytest.mark.distributed
 def test_each_rank_can_write_the_model_for_an_engine_of_its_own(results: Any) -> None:
     for rank in results[2, "written"]:
         assert torch.equal(rank["saved_bits"], rank["bits"])
 
 
-@pytest.mark.distributed
 def test_a_rank_that_dies_within_a_pass_is_an_error_of_the_others(results: Any) -> None:
     (survivor,) = results[2, "left alone"]
     assert "another rank ended during the run, without an error of its own" in survivor["error"]
 
 
-@pytest.mark.distributed
 def test_a_checkpoint_does_not_know_how_many_ranks_wrote_it(results: Any) -> None:
     (two, other), (one,), three, again = (results[size, kind] for kind, (size,) in _SAVED.items())
     for later in (one, three[0], again[0]):
@@ -177,7 +153,6 @@ def assert_same(actual: Any, expected: Any, where: str = "") -> None:
         assert actual == expected, where
 
 
-@pytest.mark.distributed
 def test_a_run_of_divided_weights_goes_on_with_another_number_of_ranks_or_with_one(
     ranks: Forks, tmp_path: Path
 ) -> None:
@@ -189,7 +164,6 @@ def test_a_run_of_divided_weights_goes_on_with_another_number_of_ranks_or_with_o
         assert f"{steps} steps done" in done.stdout
 
 
-@pytest.mark.distributed
 def test_what_divided_weights_do_not_allow_is_one_error(ranks: Forks, tmp_path: Path) -> None:
     command = ["train", "trpo", "--env", "Sort", "--shard", "fsdp", "--run-folder", str(tmp_path / "run")]
     done, other = ranks.run([Rank(command)] * 2)
@@ -197,23 +171,3 @@ def test_what_divided_weights_do_not_allow_is_one_error(ranks: Forks, tmp_path: 
     assert done.returncode == 2
     (error,) = errors(done.stderr)
     assert "TRPO computes with vectors as long as all weights together" in error
-
-
-def test_options_of_divided_weights_are_refused_where_nothing_is_divided() -> None:
-    options = AGENT_COMMANDS.load("grpo")
-    with pytest.raises(InvalidArgumentError, match="--offload needs --shard fsdp"):
-        options(env="Sort", offload=True)
-    alone: Any = options(env="Sort", shard="fsdp")
-    with pytest.raises(InvalidArgumentError, match="add --nproc with at least 2"):
-        alone.run(Console())
-
-
-def test_a_policy_that_is_no_transformers_model_is_not_divided() -> None:
-    def build(ranks: Ranks) -> None:
-        ranks.sharding = Sharding()
-        body, head = torch.nn.Embedding(5, 4), torch.nn.Linear(4, 5)
-        make_agent("reinforce", TorchPolicy(body, head))  # type: ignore[arg-type] # another policy
-
-    for error in on_ranks(2, build):
-        assert isinstance(error, InvalidArgumentError)
-        assert "weights of a TorchPolicy can't be divided" in str(error)

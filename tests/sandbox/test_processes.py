@@ -1,8 +1,9 @@
-"""Fork servers: threads, forks, deaths, shutdown, and systems without isolation."""
+"""Fork servers: threads, forks, deaths, shutdown, few files, the CPUs of a job, and systems without isolation."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -14,6 +15,7 @@ from typing import Literal
 
 import pytest
 
+from tests.adversarial.programs import THREADS
 from tests.sandbox.denying import DENY, run_in_a_new_process
 from verifiers import Outcome, Problem
 from verifiers.sandbox import pool, worker
@@ -219,27 +221,21 @@ def test_another_platform_is_told_what_to_do(platform: str) -> None:
         assert "docker run" in message
 
 
-def test_a_kernel_without_pidfds_is_named() -> None:
+@pytest.mark.parametrize(
+    ("call", "isolation", "said"),
+    [
+        ("pidfd_open", "none", "this kernel can't watch processes through descriptors (pidfd_open:"),
+        *(("prctl", mode, "this system doesn't let a process reap its descendants") for mode in ("auto", "none")),
+    ],
+)
+def test_a_system_without_pidfds_or_prctl_is_named_at_once(call: str, isolation: str, said: str) -> None:
     source = DENY + (
-        "deny('pidfd_open')\n"
-        "try: UnitTestVerifier(isolation='none')('def f(x): return 9', problem)\n"
-        "except Exception as error: print(type(error).__name__, error)\n"
-    )
-    (message,) = run_in_a_new_process(source)
-    assert message.startswith(
-        "SandboxUnavailableError this kernel can't watch processes through descriptors (pidfd_open:"
-    )
-
-
-@pytest.mark.parametrize("isolation", ["auto", "none"])
-def test_a_system_without_prctl_is_named_at_once(isolation: str) -> None:
-    source = DENY + (
-        "deny('prctl')\n"
+        f"deny({call!r})\n"
         f"try: UnitTestVerifier(isolation={isolation!r})('def f(x): return 9', problem)\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     (message,) = run_in_a_new_process(source)
-    assert message.startswith("SandboxUnavailableError this system doesn't let a process reap its descendants")
+    assert message.startswith(f"SandboxUnavailableError {said}")
 
 
 @pytest.mark.parametrize(
@@ -265,21 +261,6 @@ def test_cpus_are_those_of_the_container(
     assert pool.available_cpus(f"{tmp_path}/cgroup", f"{tmp_path}/missing") == 6
 
 
-THREADS = """
-import threading
-def f(x):
-    started, go = 0, threading.Event()
-    threading.stack_size(32768)
-    try:
-        while started < 5000:
-            threading.Thread(target=go.wait).start()
-            started += 1
-    except RuntimeError: pass
-    go.set()
-    return started
-"""
-
-
 def test_threads_are_limited() -> None:
     verifier = UnitTestVerifier(max_threads=20)
     verdict = verifier(THREADS, SQUARE)
@@ -297,3 +278,137 @@ def test_a_machine_without_memory_ends_programs_first(isolation: Literal["auto",
         scores = [Path(f"/proc/{pid}/oom_score_adj").read_text().strip() for pid in (server, *children)]
     assert set(scores) == {"1000"}
     assert Path("/proc/self/oom_score_adj").read_text().strip() != "1000"
+
+
+# Few files
+
+
+FEW = """
+import collections, json, os, resource, threading, warnings
+from verifiers import Problem, SandboxUnavailableError
+from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
+
+warnings.simplefilter("error")
+verifier = UnitTestVerifier(workers=12)
+problem = Problem("p", "", CallTests("f", (CallCase((3,), 9),)))
+found = collections.Counter()
+
+def opened(): return len(os.listdir("/proc/self/fd"))
+def children(): return open(f"/proc/self/task/{os.getpid()}/children").read().split()
+
+def judge():
+    for _ in range(4):
+        try: found[verifier("def f(x): return x * x", problem).outcome.value] += 1
+        except SandboxUnavailableError as error:
+            assert "ulimit -n" in str(error) and "workers" in str(error), error
+            found["refused"] += 1
+        except BaseException as error: found[repr(error)] += 1
+
+def judge_at_once():
+    threads = [threading.Thread(target=judge) for _ in range(12)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+
+before = opened()
+resource.setrlimit(resource.RLIMIT_NOFILE, LIMITS)
+judge_at_once()
+few = dict(found)
+verifier.close()
+left = [opened() - before, children()]
+found.clear()
+if LIMITS[1] > 64:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (LIMITS[1], LIMITS[1]))
+    judge_at_once()
+    verifier.close()
+print(json.dumps([few, left, found]))
+"""
+
+
+@pytest.mark.parametrize("hard", [4096, 64])
+def test_few_descriptors_are_named(hard: int) -> None:
+    few, left, more = json.loads(run_in_a_new_process(f"LIMITS = (64, {hard})\n{FEW}")[0])
+    assert few.pop("refused") > 0
+    assert set(few) <= {"correct"}
+    assert left == [0, []]
+    assert more == ({"correct": 48} if hard > 64 else {})
+
+
+BINARY = f"""
+import sys
+sys.path.insert(0, {os.getcwd()!r})
+import os, resource
+from tests.sandbox.in_jail import run
+from verifiers import SandboxUnavailableError
+said = []
+before = len(os.listdir("/proc/self/fd"))
+for number in range(before, before + 12):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (number, 4096))
+    try: said.append(run("print(1)").stdout.decode())
+    except SandboxUnavailableError as error: said.append("ulimit -n" in str(error))
+resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))
+print(sorted(map(str, set(said))), len(os.listdir("/proc/self/fd")) - before)
+"""
+
+
+def test_they_are_named_for_programs_of_the_machine_too() -> None:
+    assert run_in_a_new_process(BINARY) == [r"['1\n', 'True'] 0"]
+
+
+# CPUs
+
+
+CPUS = len(os.sched_getaffinity(0))
+YOUNG_AND_OLD = """
+import os, time
+
+def cpus():
+    young = len(os.sched_getaffinity(0))
+    time.sleep(0.2)
+    return young, len(os.sched_getaffinity(0))
+"""
+
+
+def problem_of(result: object) -> Problem:
+    return Problem("cpus", "", CallTests("cpus", (CallCase((), result),)))
+
+
+def passes_once(verifier: UnitTestVerifier, program: str, problem: Problem) -> bool:
+    """Whether one of twenty runs passes: on a busy machine a job may have grown old before its first line runs."""
+    return any(verifier(program, problem).score == 1 for _ in range(20))
+
+
+def cpus_of(pid: int) -> int:
+    return len(os.sched_getaffinity(pid))
+
+
+def children_of(pid: int) -> list[int]:
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(CPUS == 1, reason="there is one CPU only")
+@pytest.mark.parametrize("isolation", ["auto", "none"])
+def test_a_young_job_stays_on_one_cpu_and_an_older_one_may_use_all(isolation: str) -> None:
+    verifier = UnitTestVerifier(isolation=isolation)  # type: ignore[arg-type]  # a parameter
+    for _ in range(3):  # the tester, which goes on, is brought along and let go each time
+        assert passes_once(verifier, YOUNG_AND_OLD, problem_of((1, CPUS)))
+    (server,) = verifier.idle_servers
+    assert [cpus_of(pid) for pid in (server, *children_of(server))] == [CPUS] * (1 + len(children_of(server)))
+    verifier.close()
+
+
+def test_where_only_one_cpu_is_allowed_it_is_used() -> None:
+    allowed = os.sched_getaffinity(0)
+    verifier = UnitTestVerifier()
+    os.sched_setaffinity(0, {min(allowed)})
+    try:
+        assert verifier(YOUNG_AND_OLD, problem_of((1, 1))).score == 1
+    finally:
+        os.sched_setaffinity(0, allowed)
+        verifier.close()
+
+
+def test_a_program_may_not_choose_its_cpus() -> None:
+    program = "import os\n\ndef cpus():\n    os.sched_setaffinity(0, {0})\n"
+    verdict = UnitTestVerifier()(program, problem_of(None))
+    assert verdict.score == 0
+    assert verdict.detail["exception"]["type"] == "PermissionError"  # type: ignore[index]  # it holds an exception

@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from itertools import cycle, repeat
+from itertools import cycle
 
 import pytest
 
 from verifiers import Problem
 from verifiers.sandbox.isolation import syscalls
-from verifiers.sandbox.memory_files import read_all
 from verifiers.sandbox.server.idle import Idleness
 from verifiers.unit_tests import CallCase, CallTests, UnitTestVerifier
-
-
-def test_a_whole_file_is_read_wherever_its_offset_is() -> None:
-    file = os.memfd_create("test")
-    os.write(file, b"content" * 1000)
-    assert read_all(file) == b"content" * 1000
-    os.close(file)
-
 
 CALLS_OF_THE_SERVER = ("sendmsg", "recvmsg", "wait4", "pidfd_open", "close_range")
 CALLS_OF_NOBODY = ("io_uring_setup", "landlock_create_ruleset", "mount_setattr", "pivot_root", "capset")
@@ -92,21 +81,15 @@ def test_a_child_meets_no_faults_where_the_fork_has_copied() -> None:
 TICK = 0.25
 
 
-def idle_after(ticks: int, shares: Iterator[float], has_cpu: Iterator[bool]) -> float:
-    idleness = Idleness(lambda: next(has_cpu))
-    for share in (next(shares) for _ in range(ticks)):
+@pytest.mark.parametrize(
+    ("share", "has_cpu", "seconds"),
+    [(0.003, [False], 10), (0.03, [True], 10), (0.03, [False], 0), (0.03, [True, False], 5)],
+)
+def test_who_does_nothing_is_idle_and_who_does_little_if_there_was_cpu_time_to_be_had(
+    share: float, has_cpu: list[bool], seconds: float
+) -> None:
+    had = cycle(has_cpu)
+    idleness = Idleness(lambda: next(had))
+    for _ in range(40):
         idleness.add(TICK, share * TICK)
-    return idleness.seconds
-
-
-def test_who_does_nothing_is_idle_under_any_load() -> None:
-    assert idle_after(40, repeat(0.003), repeat(False)) == 10
-
-
-def test_who_does_little_is_idle_if_there_was_cpu_time_to_be_had() -> None:
-    assert idle_after(40, repeat(0.03), repeat(True)) == 10
-
-
-def test_who_was_given_little_is_not_idle() -> None:
-    assert idle_after(40, repeat(0.03), repeat(False)) == 0
-    assert idle_after(40, repeat(0.03), cycle([True, False])) == 5
+    assert idleness.seconds == seconds

@@ -121,8 +121,16 @@ def test_where_no_test_can_stand_alone_the_first_turn_ends_the_episode(feedback:
     assert said(feedback, CheckTests("f", "def check(candidate): pass"), "x = 1") is None
 
 
-def test_problems_without_unit_tests_and_wrong_settings_are_refused(feedback: ProgramFeedback) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"feedback is for problems with unit tests .* 'p' is a str"):
+@pytest.mark.parametrize(
+    "settings", [{}, {"tools": "calculator"}, {"summarize_after": 100, "max_new_tokens": 300}], ids=str
+)
+def test_problems_without_unit_tests_and_wrong_settings_are_refused(
+    settings: dict[str, Any], feedback: ProgramFeedback
+) -> None:
+    message = r"^feedback is for problems with unit tests .* '{}.* is a"
+    with pytest.raises(InvalidArgumentError, match=message.format("addition/")):
+        gymnasium.make("rlvr/Addition-v0", interaction="rlvr_envs.program_feedback:ProgramFeedback", **settings)
+    with pytest.raises(InvalidArgumentError, match=message.format("p")):
         feedback([turn("x = 1")], Problem("p", "?", "42"))
     with pytest.raises(InvalidArgumentError, match="public must be at least 1, got 0"):
         ProgramFeedback(0)
@@ -151,16 +159,6 @@ def test_an_episode_goes_on_until_the_public_tests_pass_and_all_tests_score() ->
     _, reward, terminated, _, info = env.step_many([*env.tokenizer.encode(problem.metadata["gold_completion"]), end])
     assert (reward, terminated, info["verdict"].outcome) == (1.0, True, Outcome.CORRECT)
     env.close()
-
-
-@pytest.mark.parametrize(
-    "settings",
-    [{}, {"tools": "calculator"}, {"summarize_after": 100, "max_new_tokens": 300}],
-    ids=["alone", "with tools", "with summaries"],
-)
-def test_problems_without_unit_tests_are_refused_before_any_episode(settings: dict[str, Any]) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"^feedback is for problems with unit tests .* 'addition/.* is a"):
-        gymnasium.make("rlvr/Addition-v0", interaction="rlvr_envs.program_feedback:ProgramFeedback", **settings)
 
 
 def test_deferred_tests_are_not_made_to_tell_that_they_are_tests() -> None:

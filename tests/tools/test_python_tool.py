@@ -57,39 +57,29 @@ def test_a_mistake_is_answered_with_what_python_says(python: PythonTool, code: s
         assert line in answer
 
 
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        ("open('/tmp/x', 'w')", "Error|denied|not permitted|forbid"),
-        ("open('/etc/passwd').read()", "Error|denied|forbid"),
-        ("import socket; socket.create_connection(('127.0.0.1', 1))", "Error|denied|forbid"),
-        ("import os; os.fork()", "Error|denied|forbid"),
-        ("import os; os.system('ls /')", "Error|denied|forbid|-1|[1-9]\\d*"),
-    ],
-)
-def test_the_sandbox_holds(python: PythonTool, code: str, said: str) -> None:
-    try:
-        answer = run(python, code)
-    except ToolUseError as error:
-        answer = f"Error: {error}"
-    assert "root:" not in answer
-    assert re.search(said, answer), answer
+REFUSED = "Error|denied|not permitted|forbid"
 
 
 @pytest.mark.parametrize(
     ("code", "said"),
     [
+        ("open('/tmp/x', 'w')", REFUSED),
+        ("open('/etc/passwd').read()", REFUSED),
+        ("import socket; socket.create_connection(('127.0.0.1', 1))", REFUSED),
+        ("import os; os.fork()", REFUSED),
+        ("import os; os.system('ls /')", REFUSED + "|-1|[1-9]\\d*"),
         ("x = [0] * 10**9", "MemoryError"),
         ("import os; os._exit(3)", "the interpreter ended"),
         ("while True: print('x' * 10**6)", "printed too much|took more than"),
         ("import signal\nsignal.setitimer(signal.ITIMER_PROF, 0)\nwhile True: pass", "took too much time"),
     ],
 )
-def test_limits_end_a_cell_and_say_so(python: PythonTool, code: str, said: str) -> None:
+def test_the_sandbox_holds_and_limits_end_a_cell_and_say_so(python: PythonTool, code: str, said: str) -> None:
     try:
         answer = run(python, code)
     except ToolUseError as error:
-        answer = str(error)
+        answer = f"Error: {error}" if said.startswith(REFUSED) else str(error)
+    assert "root:" not in answer
     assert re.search(said, answer), answer[:300]
 
 

@@ -71,7 +71,7 @@ def test_a_function_becomes_a_tool() -> None:
     assert schema["how"]["enum"] == ["any", "all"]
 
 
-def test_calls_are_carried_out_in_order_with_their_ids() -> None:
+def test_calls_are_carried_out_in_order_with_their_ids_and_the_unreadable_answered() -> None:
     interaction = ToolInteraction(get_tools([add, lookup]))
     calls = (ToolCall("add", {"a": 2, "b": 3}, "id1"), ToolCall("add", {"a": 4}), ToolCall("lookup", {"keys": ["é"]}))
     reply = interaction([turn(*calls)], PROBLEM)
@@ -82,6 +82,7 @@ def test_calls_are_carried_out_in_order_with_their_ids() -> None:
             ToolMessage("tool", '{"keys": ["é"], "how": "any"}', "lookup"),
         )
     )
+    assert answers([add], turn(ToolCall("add", {"a": 1}), errors=("no JSON",))) == ["2", "Error: no JSON"]
 
 
 def test_a_turn_without_calls_ends_the_episode_or_is_answered_otherwise() -> None:
@@ -117,46 +118,49 @@ def test_what_python_reads_as_json_and_others_do_not_is_refused(value: str) -> N
     assert answers([echo], turn(call)) == [said]
 
 
-def test_calls_that_could_not_be_read_are_answered_too() -> None:
-    assert answers([add], turn(ToolCall("add", {"a": 1}), errors=("no JSON",))) == ["2", "Error: no JSON"]
+def refuses(n: int) -> str:
+    raise ToolUseError(f"{n} is not there")
 
 
-def test_a_tool_may_refuse_a_call_in_words() -> None:
-    def pick(n: int) -> str:
-        raise ToolUseError(f"{n} is not there")
-
-    assert answers([pick], turn(ToolCall("pick", {"n": 3}))) == ["Error: 3 is not there"]
+def spams(n: int) -> str:
+    return "x" * n
 
 
-def test_a_tool_that_breaks_raises_for_its_episode() -> None:
-    def breaks() -> str:
-        raise ConnectionError("no server")
-
-    with pytest.raises(ConnectionError, match="no server"):
-        answers([breaks], turn(ToolCall("breaks", {})))
-
-    def bytes_only() -> bytes:
-        return b"x"
-
-    with pytest.raises(TypeError, match="bytes"):
-        answers([bytes_only], turn(ToolCall("bytes_only", {})))
+@pytest.mark.parametrize(
+    ("tool", "number", "said"),
+    [
+        (refuses, 3, "Error: 3 is not there"),
+        (spams, 10_000_000, "x" * 4000 + " [cut: 9996000 of 10000000 characters]"),
+    ],
+)
+def test_a_tool_may_refuse_a_call_in_words_and_a_long_answer_is_cut(tool: Any, number: int, said: str) -> None:
+    assert answers([tool], turn(ToolCall(tool.__name__, {"n": number}))) == [said]
 
 
-def test_a_tool_that_hangs_is_left_behind() -> None:
-    def hang() -> str:
-        time.sleep(60)
-        return ""
-
-    with pytest.raises(TimeoutError, match=r"the tool 'hang' took more than 0\.05 s"):
-        answers([from_function(hang, timeout_s=0.05)], turn(ToolCall("hang", {})))
+def breaks(n: int) -> str:
+    raise ConnectionError("no server")
 
 
-def test_a_long_answer_is_cut_with_a_mark() -> None:
-    def spam() -> str:
-        return "x" * 10_000_000
+def bytes_only(n: int) -> bytes:
+    return b"x"
 
-    (said,) = answers([spam], turn(ToolCall("spam", {})))
-    assert said == "x" * 4000 + " [cut: 9996000 of 10000000 characters]"
+
+def hangs(n: int) -> str:
+    time.sleep(60)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("tool", "error", "message"),
+    [
+        (breaks, ConnectionError, "no server"),
+        (bytes_only, TypeError, "bytes"),
+        (hangs, TimeoutError, r"the tool 'hangs' took more than 0\.05 s"),
+    ],
+)
+def test_a_tool_that_breaks_or_hangs_raises_for_its_episode(tool: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        answers([from_function(tool, timeout_s=0.05)], turn(ToolCall(tool.__name__, {"n": 1})))
 
 
 def test_a_tool_sees_its_own_earlier_calls_that_were_carried_out() -> None:
@@ -206,18 +210,6 @@ def test_what_a_tool_needs_is_named(package: str, make: Any, monkeypatch: pytest
         make()
 
 
-both = [from_function(add), from_function(lookup)]
-
-
-def test_an_attribute_may_hold_several_tools() -> None:
-    assert [tool.name for tool in get_tools(f"{__name__}:both")] == ["add", "lookup"]
-
-
-def test_an_unknown_name_is_refused() -> None:
-    with pytest.raises(UnknownNameError, match="calculator"):
-        get_tools("calulator")
-
-
 # The calculator
 
 
@@ -256,8 +248,6 @@ def test_the_calculator_says_what_is_wrong(expression: str, said: str) -> None:
 @given(st.recursive(st.integers(0, 99).map(str), lambda inner: st.tuples(inner, st.sampled_from("+-*/"), inner).map(
     lambda parts: f"({''.join(parts)})"), max_leaves=8))  # fmt: skip
 def test_the_calculator_agrees_with_fractions(expression: str) -> None:
-    import re
-
     try:
         expected = eval(re.sub(r"\d+", r"Fraction(\g<0>)", expression), {"Fraction": Fraction})
     except ZeroDivisionError:
@@ -274,14 +264,18 @@ def ask_once(turns: Sequence[Turn], problem: Problem) -> Reply | None:
     return Reply((Message("user", "sure?"),)) if len(turns) == 1 else None
 
 
+both = [from_function(add), from_function(lookup)]
+
+
 def test_tools_and_interactions_are_named_where_they_stand() -> None:
-    assert [tool.name for tool in get_tools(f"{__name__}:add,calculator")] == ["add", "calculator"]
+    assert [tool.name for tool in get_tools(f"{__name__}:both,calculator")] == ["add", "lookup", "calculator"]
+    for unknown, said in ((f"{__name__}:no_such", "no_such"), ("calulator", "calculator")):
+        with pytest.raises(UnknownNameError, match=said):
+            get_tools(unknown)
     env: Any = gymnasium.make("rlvr/Addition-v0", interaction=f"{__name__}:ask_once").unwrapped
     env.reset(seed=0)
     *_, info = env.step(env.tokenizer.eos_token)
     assert info["inserted"] == len("sure?")
-    with pytest.raises(UnknownNameError, match="no_such"):
-        get_tools(f"{__name__}:no_such")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Tests that no program could pass, or of which nothing would run, are none: no verdict on a program comes of them."""
+"""Whose fault it is that tests can't run: tests that no program could pass are none, and no program breaks sound ones."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.sandbox import judge
+from tests.sandbox import Case, cases, judge, load
 from verifiers import InvalidArgumentError, Outcome
 from verifiers.unit_tests import (
     AssertTests,
@@ -54,27 +54,24 @@ def test_tests_of_which_nothing_would_run_are_refused(verifier: UnitTestVerifier
 
 
 @pytest.mark.parametrize(
-    ("check", "reason"),
+    ("tests", "reason"),
     [
-        ("def check(candidate):\n    yield\n    assert candidate(3) == 9", "would run none of its asserts"),
-        ("async def check(candidate): assert candidate(3) == 9", "would run none of its asserts"),
-        ("def check(candidate): assert candidat(3) == 9", "name 'candidat' is not defined"),
+        (
+            CheckTests("square", "def check(candidate):\n    yield\n    assert candidate(3) == 9"),
+            "would run none of its asserts",
+        ),
+        (CheckTests("square", "async def check(candidate): assert candidate(3) == 9"), "would run none of its asserts"),
+        (CheckTests("square", "def check(candidate): assert candidat(3) == 9"), "name 'candidat' is not defined"),
+        (FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n"), ""),
     ],
 )
-def test_a_check_that_no_program_can_pass_or_fail_is_broken(
-    verifier: UnitTestVerifier, check: str, reason: str
+def test_tests_that_no_program_can_pass_or_fail_are_broken(
+    verifier: UnitTestVerifier, tests: CheckTests | FunctionTests, reason: str
 ) -> None:
     for program in (RIGHT, WRONG):
-        verdict = judge(verifier, program, CheckTests("square", check))
+        verdict = judge(verifier, program, tests)
         assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
         assert reason in str(verdict.detail["exception"])
-
-
-def test_a_name_that_nothing_defines_is_found_before_the_program_runs(verifier: UnitTestVerifier) -> None:
-    test = FunctionTests("from solution import square\ndef test_it():\n    if square(3) != 9: unheard_of()\n")
-    for program in (RIGHT, WRONG):
-        verdict = judge(verifier, program, test)
-        assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.VERIFIER_ERROR, "broken_test")
 
 
 Make = Callable[[Any], object]
@@ -107,3 +104,27 @@ def test_tests_of_other_types_are_refused_when_they_are_made(make: Make, value: 
 def test_a_completion_is_text(verifier: UnitTestVerifier, completion: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=f"a completion must be a string, got {completion} for problem 'p'"):
         judge(verifier, completion, AssertTests(("assert f(1) == 1",)))
+
+
+DATA = load("unit_tests/blame")
+RAISES, NO_TEXT, EXITS = "raise ValueError('no')", "return 5", "raise SystemExit(0)"
+"""How an object of a program can't be shown."""
+
+
+@pytest.mark.parametrize("case", cases(DATA["unshowable"]))
+@pytest.mark.parametrize("how", [RAISES, NO_TEXT, EXITS])
+def test_an_object_that_can_not_be_shown_fails_its_case(verifier: UnitTestVerifier, how: str, case: Case) -> None:
+    case.check(verifier, case.program.replace("HOW", how))
+
+
+@pytest.mark.parametrize("case", cases(DATA["lacking"]) + cases(DATA["broken"]))
+def test_what_the_program_lacks_is_its_exception_and_what_no_program_could_pass_a_broken_test(
+    verifier: UnitTestVerifier, case: Case
+) -> None:
+    case.check(verifier)
+
+
+def test_an_int_too_long_to_print_fails_its_case(verifier: UnitTestVerifier) -> None:
+    tests = CheckTests("f", "def check(c):\n    r = c(1)\n    assert r == 1, r\n")
+    verdict = judge(verifier, "def f(x): return 10 ** 9000", tests)
+    assert (verdict.outcome, verdict.detail["failure"]) == (Outcome.INCORRECT, "wrong_answer")

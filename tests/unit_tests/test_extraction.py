@@ -9,12 +9,13 @@ import html.parser
 import inspect
 import textwrap
 import time
+from typing import Any
 
 import pytest
 
 import verifiers.completion.blocks
 import verifiers.errors
-from verifiers.unit_tests.extraction.extraction import continues, extract
+from verifiers.unit_tests.extraction.extraction import ExtractedProgram, continues, extract
 from verifiers.unit_tests.tests import (
     AssertTests,
     CallCase,
@@ -32,7 +33,6 @@ CASES = {
     "indented": ("1. Here:\n   ```python\n   def f(x):\n       return x\n   ```\n", F),
     "indented by one, code at the margin": (" ```python\ndef f(x):\n    return x\n ```\n", F),
     "a list item": ("1. Here:\n\n    ```python\n    def f(x):\n        return x\n    ```\nDone.", F),
-    "an item of an item": ("- a\n  - b:\n\n    ```py\n    def f(x):\n        return x\n    ```\n", F),
     "a text in the margin": ("- a\n  ```py\n  def f(x):\n      return x\n\n  # a\n  ```\n", F + "\n\n# a"),
     "no list, so no fence": (
         "x = '''\n      ```\n      a\n      ```\n'''",
@@ -40,22 +40,19 @@ CASES = {
     ),
     "a fence in the code": ("```\nx = '''\n    ```\n'''\n```", "x = '''\n    ```\n'''"),
     "output": (f"```python\n{F}\n```\nOutput:\n```\n5\n```\n", F),
-    "a shell": (f"```python\n{F}\n```\nRun:\n```bash\npython f.py\n```\n", F),
     "an example session": (f"```python\n{F}\n```\n```pycon\n>>> f(1)\n```\n", F),
-    "output before": (f"Input:\n```\n5\n```\n```python\n{F}\n```\n", F),
     "no label": (f"Input:\n```\n5\n```\n```\n{F}\n```\n", F),
     "two programs": (f"```python\nx\n```\nBetter:\n```python\n{F}\n```\n", F),
     "continued": ("    return x\n```\nThis works because x.\n", "    return x"),
-    "continued and closed": ("    return x\n```", "    return x"),
     "continued, then an example": ("    return x\n```\nSo:\n```python\nf(1)\n```\n", "    return x"),
     "continued with a docstring": (
         '    """\n    ```\n    a\n    ```\n    """\n```\nSo.',
         '    """\n    ```\n    a\n    ```\n    """',
     ),
     "continued with a whole program": (f"{F}\n```\nSo.", F),
-    "prose first": (f"from the above:\n```\n{F}\n```\n", F),
     "a bullet first": (f"  - so:\n    ```\n    {F}\n    ```\n", F.replace("    ", "")),
 }
+
 
 BODY = "    return x"
 DOC = '"""Example:\n\n```python\nf(1)\n```\nor\n```\nf(2)\n```\n"""\ndef f(x):\n    return x'
@@ -64,7 +61,6 @@ CASES |= {
     # Tags and tokens around fences.
     "a tag before the fence": (f"<answer>```python\n{F}\n```\n</answer>", F),
     "a token after the fence": (f"```python\n{F}\n```<|im_end|>", F),
-    "a label in brackets around the fence": (f"[ANSWER]```python\n{F}\n```[/ANSWER]", F),
     "a token after an unclosed block": (f"```python\n{F}<|im_end|><|endoftext|>\n", F),
     "a tag closes the block": (f"<answer>\n```python\n{F}\n</answer>\nDone.", F),
     "a token in the code": (f"```python\n{F}.split('<|im_end|>')\n```", f"{F}.split('<|im_end|>')"),
@@ -88,21 +84,12 @@ CASES |= {
     # Labels.
     **{
         f"labelled {info}": (f"```{info}\n{F}\n```\n```\n5\n```\n", F)
-        for info in (
-            "py",
-            "python3.11",
-            "python {.line-numbers}",
-            "{.python .numberLines}",
-            'python title="Solution"',
-            "python,ignore",
-            "ipython",
-        )
+        for info in ("python3.11", "{.python .numberLines}", 'python title="Solution"', "python,ignore", "ipython")
     },
     "a label after text": (f"**Solution:** ```python\n{F}\n```\nDone.", F),
     "an item's mark, no label": ("1. ```\n   def f(x):\n       return x\n   ```\n", F),
     # Fences.
     "backticks in tildes": ("~~~python\nx = '''\n```\n'''\n~~~\n", "x = '''\n```\n'''"),
-    "four backticks": ("````python\nx = '''\n```\n'''\n````\n", "x = '''\n```\n'''"),
     "Markdown": (f"````markdown\nSo:\n```python\n{F}\n```\n````\n", F),
     "Markdown with equal fences": (f"```markdown\nSo:\n```python\n{F}\n```\n```\n", F),
     "fences in a string": (f"```python\n{DOC}\n```\nSo.", DOC),
@@ -111,7 +98,6 @@ CASES |= {
     "no newline before the fence": (f"```python\n{F}```\nThis works.\n```bash\nls\n```", F),
     "no newline after a string": ('```python\nx = """\n"""```\nSo.', 'x = """\n"""'),
     "a fence in a string of a line": ("```python\nx = '```'\ny = '''```\n'''\n```", "x = '```'\ny = '''```\n'''"),
-    "unclosed": (f"So:\n```python\n{F}", F),
     "unclosed, after an output": (f"```\n5\n```\n```python\n{F}\n", F),
     "a fence at the end": (f"```python\n{F}\n```\n\n```python", F),
     "a quotation": ("So:\n> ```python\n> def f(x):\n>     return x\n> ```\nDone.", F),
@@ -137,17 +123,9 @@ CASES |= {
     "fences in the strings of a program": (DOC, DOC),
     # What continues the prompt.
     "continued with statements": ("n = int(input())\nprint(n)\n```\nThis reads n.\n", "n = int(input())\nprint(n)"),
-    "continued, an example in between": (
-        "n = int(input())\nprint(n)\n```\nOutput:\n```\n5\n```\n",
-        "n = int(input())\nprint(n)",
-    ),
     "prose like a statement": (f"if you want it:\n```\n{F}\n```\n", F),
     "continued up to a tag": (f"{BODY}\n</code>\nSo it is.", BODY),
     "continued, then prose": (f"{BODY}\n\nThis works because x is x.\n", BODY),
-    "continued, then more code": (
-        f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
-        f"{BODY}\n\nFoo = Bar\nclass A:\n    pass",
-    ),
     "continued, a string at the margin": (
         f'    """\nThis is a text.\n"""\n{BODY}\nThis is prose.',
         f'    """\nThis is a text.\n"""\n{BODY}',
@@ -158,14 +136,18 @@ CASES |= {
 }
 
 
+def extracted(completion: str, policy: str = "last_block", **options: Any) -> ExtractedProgram:
+    found = extract(completion, policy, **options)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_the_program_of_a_completion(name: str) -> None:
     completion, program = CASES[name]
-    found = extract(completion, "last_block")
-    assert found is not None
+    found = extracted(completion)
     assert (found.text.strip("\n"), found.others) == (program, {})
-    windows = extract(completion.replace("\n", "\r\n"), "last_block")
-    assert windows is not None
+    windows = extracted(completion.replace("\n", "\r\n"))
     assert windows.text.replace("\r\n", "\n").strip("\n") == program
 
 
@@ -193,39 +175,27 @@ def test_real_programs_come_whole(completion: str) -> None:
         verifiers.completion.blocks,
     ):
         program = inspect.getsource(module).strip("\n")
-        found = extract(completion.replace("{}", program), "last_block")
-        assert found is not None
-        assert found.text.strip("\n") == program, module
+        assert extracted(completion.replace("{}", program)).text.strip("\n") == program, module
 
 
 def test_nothing_is_left_out_of_a_raw_completion() -> None:
     completion = f"So.</think>\r\n```python\n{F}\n```<|im_end|>"
-    source = extract(completion, "raw")
-    assert source is not None
-    assert source.text == completion
+    assert extracted(completion, "raw").text == completion
 
 
 @pytest.mark.parametrize(("policy", "text"), [("first_block", "1"), ("longest_block", "222"), ("last_block", "33")])
 def test_policies_pick_out_of_what_follows_a_thought(policy: str, text: str) -> None:
     blocks = "".join(f"```python\n{content}\n```\n" for content in ("1", "222", "33"))
-    source = extract(f"```python\n4444\n```\nSo.</think>\n{blocks}", policy)
-    assert source is not None
-    assert source.text == text
+    assert extracted(f"```python\n4444\n```\nSo.</think>\n{blocks}", policy).text == text
 
 
 USED = f"```python\n{F}\n```\nExample:\n```python\nprint(f(1))\n```\n"
 
 
 def test_a_usage_example_is_not_the_program() -> None:
-    found = extract(USED, "defining_block", names=["f"])
-    assert found is not None
-    assert found.text == F
-    last = extract(USED, "last_block", names=["f"])
-    assert last is not None
-    assert last.text == "print(f(1))"
-    better = extract(USED + f"```python\n{F}  # 2\n```", "defining_block", names=["f"])
-    assert better is not None
-    assert better.text == f"{F}  # 2"
+    assert extracted(USED, "defining_block", names=["f"]).text == F
+    assert extracted(USED, names=["f"]).text == "print(f(1))"
+    assert extracted(USED + f"```python\n{F}  # 2\n```", "defining_block", names=["f"]).text == f"{F}  # 2"
 
 
 @pytest.mark.parametrize(
@@ -243,12 +213,10 @@ def test_names_that_tests_need(tests: Tests, names: set[str]) -> None:
 
 
 def test_unlabelled_blocks_count_where_no_labelled_one_can_be_the_main_file() -> None:
-    source = extract("```python utils.py\nx = 1\n```\n```\nimport utils\n```\n", "last_block")
-    assert source is not None
-    assert (source.text, source.others) == ("import utils", {"utils.py": "x = 1"})
-    source = extract("```python solution.py\nx = 1\n```\n```\n5\n```\n", "last_block")
-    assert source is not None
-    assert (source.text, source.others) == ("x = 1", {})
+    found = extracted("```python utils.py\nx = 1\n```\n```\nimport utils\n```\n")
+    assert (found.text, found.others) == ("import utils", {"utils.py": "x = 1"})
+    found = extracted("```python solution.py\nx = 1\n```\n```\n5\n```\n")
+    assert (found.text, found.others) == ("x = 1", {})
 
 
 @pytest.mark.parametrize("beginning", ["", "```python\n", "  x\n", '  x = """\n', "<code>\n", "x\n</think>\n", "```"])

@@ -148,10 +148,6 @@ def test_floats_agree_within_rounding_and_integers_exactly(verifier: UnitTestVer
     big = from_input_output({"fn_name": "f", "inputs": [[10**9, 1]], "outputs": [[10**9]]})
     assert score(verifier, "def f(a, b): return a + b", halves) == 1
     assert score(verifier, "def f(a, b): return a + b", big) == 0, "one in a thousand million is not rounding"
-    written = from_input_output({"inputs": ["", ""], "outputs": ["1000000000", "0.30000001"]})
-    assert score(verifier, "print(1000000000)", StdioTests(written.cases[:1], 1e-6)) == 1  # type: ignore[arg-type]  # stdio cases
-    assert score(verifier, "print(1000000001)", StdioTests(written.cases[:1], 1e-6)) == 0  # type: ignore[arg-type]
-    assert score(verifier, "print(0.3)", StdioTests(written.cases[1:], 1e-6)) == 1  # type: ignore[arg-type]
 
 
 def compressed(tests: list[dict[str, str]], *, pickled: bool) -> str:

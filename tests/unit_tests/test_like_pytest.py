@@ -141,26 +141,11 @@ def by_pytest(folder: Path, test: str) -> list[tuple[str, bool]]:
     """Names of the tests that pytest runs in this file and does not skip, and whether they pass."""
     (folder / "solution.py").write_text(PROGRAM)
     (folder / "test_it.py").write_text(test)
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-v",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        os.devnull,
-        "--rootdir=.",
-        "test_it.py",
-    ]
+    command = [sys.executable, "-m", "pytest", "-v", "-p", "no:cacheprovider", "-c", os.devnull, "--rootdir=."]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     run = subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
-        capture_output=True,
-        text=True,
-        check=False,
+        [*command, "test_it.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False
     )
     ends = re.findall(r"^test_it\.py::(\S+) (PASSED|FAILED|ERROR)\b", run.stdout, re.MULTILINE)
     assert ends, run.stdout + run.stderr

@@ -46,8 +46,8 @@ def test_exceptions_keep_their_kind_and_content(verifier: UnitTestVerifier, case
     assert judge(verifier, case.program + "\ndef f(*a): pass", case.tests).outcome is Outcome.INCORRECT
 
 
-@pytest.mark.parametrize("case", cases(DATA["values"]))
-def test_values_of_the_programs_own_types(verifier: UnitTestVerifier, case: Case) -> None:
+@pytest.mark.parametrize("case", cases(DATA["values"]) + cases(DATA["given"]))
+def test_values_of_the_programs_own_types_and_functions_that_tests_give(verifier: UnitTestVerifier, case: Case) -> None:
     case.check(verifier)
     assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
 
@@ -69,12 +69,6 @@ def test_a_prefix_is_continued_under_every_kind_of_tests(verifier: UnitTestVerif
             "    pass\n",
         ):
             assert judge(verifier, completion, tests).score == 0, (tests, completion)
-
-
-@pytest.mark.parametrize("case", cases(DATA["given"]))
-def test_tests_give_functions(verifier: UnitTestVerifier, case: Case) -> None:
-    case.check(verifier)
-    assert judge(verifier, case.mistaken(), case.tests).outcome is Outcome.INCORRECT
 
 
 @pytest.mark.parametrize("case", cases(DATA["secrets"]))

@@ -24,6 +24,7 @@ from verifiers.unit_tests import (
         (" 1", "1", None, "lines", 0),
         ("0.3000001", "0.3", None, "tokens", 0),
         ("0.3000001", "0.3", 1e-6, "tokens", 1),
+        ("1000000001", "1000000000", 1e-6, "tokens", 0),
         ("1e9 ok", "1000000001 ok", 1e-6, "lines", 1),
         ("NaN", "nan", 1e-6, "tokens", 1),
         ("1e400", "2e400", 1e-6, "tokens", 0),

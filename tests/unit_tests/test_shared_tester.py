@@ -10,8 +10,17 @@ from pathlib import Path
 import pytest
 
 from tests.sandbox import judge
-from verifiers import Problem
-from verifiers.unit_tests import AssertTests, CallCase, CallTests, CheckTests, FunctionTests, UnitTestVerifier
+from verifiers import Outcome, Problem
+from verifiers.unit_tests import (
+    AssertTests,
+    CallCase,
+    CallTests,
+    CheckTests,
+    FunctionTests,
+    StdioCase,
+    StdioTests,
+    UnitTestVerifier,
+)
 from verifiers.unit_tests.separate.side_effects import leaves_no_trace
 
 HARMLESS = [
@@ -62,14 +71,11 @@ TRACED = [
 ]
 
 
-@pytest.mark.parametrize("source", HARMLESS)
-def test_ordinary_test_code_is_known_to_leave_no_trace(source: str) -> None:
-    assert leaves_no_trace(compile(source, "test.py", "exec"))
-
-
-@pytest.mark.parametrize("source", TRACED)
-def test_code_that_might_leave_a_trace_is_not(source: str) -> None:
-    assert not leaves_no_trace(compile(source, "test.py", "exec"))
+@pytest.mark.parametrize(
+    ("source", "traceless"), [*((source, True) for source in HARMLESS), *((source, False) for source in TRACED)]
+)
+def test_only_ordinary_test_code_is_known_to_leave_no_trace(source: str, traceless: bool) -> None:
+    assert leaves_no_trace(compile(source, "test.py", "exec")) is traceless
 
 
 @pytest.fixture
@@ -188,3 +194,19 @@ def test_tests_that_leave_traces_find_none_of_other_jobs(
     assert len(children(verifier)) == 1, "the tester could serve another job"
     assert judge(verifier, RIGHT, FunctionTests(test)) == alone
     assert alone.score == 1, alone.detail
+
+
+def test_programs_find_no_part_of_the_runtime_after_a_test_file(verifier: UnitTestVerifier) -> None:
+    assert verifier(RIGHT, FILE).outcome is Outcome.CORRECT
+    parts = "('sandbox', 'verifiers', 'test_files', 'pytest')"
+    program = f"import sys\nprint([name for name in sys.modules if any(part in name for part in {parts})])"
+    assert judge(verifier, program, StdioTests((StdioCase("", "[]"),))).outcome is Outcome.CORRECT
+
+
+def test_files_of_one_problem_are_not_there_for_the_tests_of_the_next(verifier: UnitTestVerifier) -> None:
+    files = {"helper.py": "NINE = 9\n"}
+    calls = CallTests("f", (CallCase((3,), 9),), files=files)
+    check = "import helper\ndef check(f):\n    assert f(3) == helper.NINE\n"
+    assert judge(verifier, RIGHT, calls).outcome is Outcome.CORRECT
+    assert judge(verifier, RIGHT, CheckTests("f", check, files=files)).outcome is Outcome.CORRECT
+    assert judge(verifier, RIGHT, CheckTests("f", check)).outcome is Outcome.VERIFIER_ERROR

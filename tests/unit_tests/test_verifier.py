@@ -138,38 +138,32 @@ def test_partial_credit_is_the_share_of_cases() -> None:
 
 
 @pytest.mark.parametrize(
-    ("names", "answers"),
+    ("statement", "answers", "others"),
     [
-        ({"max"}, {"max"}),  # only a builtin can be what is tested
-        ({"solve", "max"}, {"solve"}),
-        ({"solve", "isclose", "math"}, {"solve"}),
-        ({"isclose"}, {"isclose"}),
+        ("assert max(3, 4) == 7", ["max"], []),  # only a builtin can be what is tested
+        ("assert max(solve(3), 0) == 7", ["solve"], ["max"]),
+        ("assert isclose(solve(3), 7) and math.isclose(solve(3), 7)", ["solve"], ["isclose", "math"]),
+        ("assert isclose(3, 4) == 7", ["isclose"], []),
     ],
 )
-def test_whose_names_the_names_in_asserts_are(verifier: UnitTestVerifier, names: set[str], answers: set[str]) -> None:
-    statement = {
-        frozenset({"max"}): "assert max(3, 4) == 7",
-        frozenset({"solve", "max"}): "assert max(solve(3), 0) == 7",
-        frozenset({"solve", "isclose", "math"}): "assert isclose(solve(3), 7) and math.isclose(solve(3), 7)",
-        frozenset({"isclose"}): "assert isclose(3, 4) == 7",
-    }[frozenset(names)]
+def test_whose_names_the_names_in_asserts_are(
+    verifier: UnitTestVerifier, statement: str, answers: list[str], others: list[str]
+) -> None:
     right = "".join(f"def {name}(*a): return 7\n" for name in answers)
-    lying = "".join(f"def {name}(*a): return True\n" for name in names - answers - {"math"})
-    lying += "class math: isclose = lambda *a: True\n" if "math" in names else ""
+    lying = "".join(f"def {name}(*a): return True\n" for name in others if name != "math")
+    lying += "class math: isclose = lambda *a: True\n" if "math" in others else ""
     assert judge(verifier, right + lying, AssertTests((statement,))).outcome is Outcome.CORRECT
     assert judge(verifier, right.replace("7", "6") + lying, AssertTests((statement,))).outcome is Outcome.INCORRECT
 
 
-def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier) -> None:
-    for tests in (
-        CheckTests("f", "def check(candidate: return"),
-        AssertTests(("assert (",)),
-        AssertTests(()),
-        StdioTests(()),
-    ):
-        verdict = judge(verifier, "def f(): pass", tests)
-        assert verdict.outcome is Outcome.VERIFIER_ERROR
-        assert math.isnan(verdict.score)
+@pytest.mark.parametrize(
+    "tests",
+    [CheckTests("f", "def check(candidate: return"), AssertTests(("assert (",)), AssertTests(()), StdioTests(())],
+)
+def test_a_broken_test_is_no_wrong_answer(verifier: UnitTestVerifier, tests: Tests) -> None:
+    verdict = judge(verifier, "def f(): pass", tests)
+    assert verdict.outcome is Outcome.VERIFIER_ERROR
+    assert math.isnan(verdict.score)
 
 
 AT_MODULE_LEVEL = {
@@ -202,10 +196,9 @@ def test_bad_arguments_say_what_was_expected(verifier: UnitTestVerifier) -> None
         judge(verifier, "x", "reference")
     with pytest.raises(UnknownNameError, match=r"unknown isolation 'docker'\. Known: auto, available, none, strict"):
         UnitTestVerifier(isolation="docker")  # type: ignore[arg-type]  # what is tested
-    with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
-        judge(verifier, "def f(x): pass", calls(((object(),), 1)))
-    with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
-        judge(verifier, "def f(x): pass", calls(((defaultdict(lambda: 1),), 1)))
+    for argument in (object(), defaultdict(lambda: 1)):
+        with pytest.raises(InvalidArgumentError, match="a CallCase holds plain data"):
+            judge(verifier, "def f(x): pass", calls(((argument,), 1)))
     with pytest.raises(InvalidArgumentError, match=r"files are named like 'a/b.py', got '../x.py'"):
         judge(verifier, "def f(x): pass", StdioTests((), files={"../x.py": ""}))
     with pytest.raises(InvalidArgumentError, match="1 completions came with 0 problems"):

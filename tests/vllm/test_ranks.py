@@ -16,7 +16,7 @@ from agents.policies.transformers.loading import save_model
 from tests.agents.agent_cases import sort_env
 from tests.distributed.commands import free_port
 from tests.distributed.runs import errors, launched, rows, unprobed_rows, weights
-from tests.vllm.servers import vllm_server
+from tests.vllm.servers import FOR_ROLLOUTS, vllm_server
 from tests.vllm.test_engine import server as server  # a fixture
 
 if importlib.util.find_spec("vllm") is None:
@@ -30,7 +30,12 @@ def learned(folder: Path, *arguments: str) -> tuple[dict[str, Any], list[dict[st
     return one, two
 
 
-def check_learned(one: dict[str, Any], two: list[dict[str, Any]]) -> None:
+@pytest.mark.parametrize("kind", ["lag", "adapter", "server"])
+def test_ranks_with_engines_of_their_own_or_one_server_learn_what_one_process_does(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    one, two = learned(tmp_path, kind, *([request.getfixturevalue("server")] if kind == "server" else []))
+    assert len(one["rows"]) == 3
     assert one["moved"] > 1e-4
     for rank in two:
         assert [row["reward"] for row in rank["rows"]] == [row["reward"] for row in one["rows"]]
@@ -38,19 +43,6 @@ def check_learned(one: dict[str, Any], two: list[dict[str, Any]]) -> None:
         assert rank["weights"].sub(one["weights"]).norm() < 1e-4 * one["weights"].norm()
     for row in [row for result in (one, *two) for row in result["rows"] if "sync_s" in row]:
         assert row["sampling/probe_difference"] < 1e-5
-
-
-@pytest.mark.parametrize("kind", ["lag", "adapter"])
-def test_ranks_with_engines_of_their_own_learn_what_one_process_does(kind: str, tmp_path: Path) -> None:
-    one, two = learned(tmp_path, kind)
-    assert len(one["rows"]) == 3
-    check_learned(one, two)
-
-
-def test_ranks_that_share_a_server_learn_what_one_process_does(server: str, tmp_path: Path) -> None:
-    one, two = learned(tmp_path, "server", server)
-    assert len(one["rows"]) == 3
-    check_learned(one, two)
 
 
 def test_a_run_whose_server_is_killed_says_so_keeps_its_steps_and_goes_on_bit_by_bit(tmp_path: Path) -> None:
@@ -63,7 +55,8 @@ def test_a_run_whose_server_is_killed_says_so_keeps_its_steps_and_goes_on_bit_by
 
     def served() -> Any:
         """Each request by itself, since rounding depends on the others, and those on time."""
-        return vllm_server(model, tmp_path / "log", port, "--max-num-seqs", "1", "--no-enable-prefix-caching")
+        alone = ("--max-num-seqs", "1", "--no-enable-prefix-caching")
+        return vllm_server(model, tmp_path / "log", port, *FOR_ROLLOUTS, *alone)
 
     with served() as group:
         done = launched(undisturbed, *options)

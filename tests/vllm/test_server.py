@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import http.server
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
-from agents.policies.vllm.engine import Request, Sampling
+from agents.policies.vllm.engine import Request, SampledCompletion, Sampling
 from agents.policies.vllm.server_engine import ServerEngine
+from tests.json_server import serving
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
 
@@ -19,33 +20,8 @@ from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 def answering(body: bytes, *, promised: int | None = None, status: int = 200) -> Iterator[ServerEngine]:
     """A server that answers everything with a body of which it promised another length."""
     headers = {} if promised is None else {"Content-Length": str(promised)}
-    with served(lambda _: (status, body, headers)) as address:
+    with serving(lambda request, _: (status, body, headers, 0.0)) as address:
         yield ServerEngine(address)
-
-
-@contextmanager
-def served(reply: Callable[[str | None], tuple[int, bytes, dict[str, str]]]) -> Iterator[str]:
-    """The address of a server whose answer depends on the key that it is sent."""
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            status, body, headers = reply(self.headers.get("Authorization"))
-            self.send_response(status)
-            for name, value in {"Content-Length": str(len(body)), **headers}.items():
-                self.send_header(name, value)
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *arguments: object) -> None:
-            """Nothing is logged."""
-
-    with http.server.HTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
 
 
 def test_the_results_of_a_call_are_read() -> None:
@@ -53,38 +29,38 @@ def test_the_results_of_a_call_are_read() -> None:
         assert engine.rpc("request_limits") == [{"named_tokens": 1024}]
 
 
-def test_an_answer_that_breaks_off_says_that_the_server_died_and_what_to_do() -> None:
-    with (
-        answering(b'{"results": [', promised=1000) as engine,
-        pytest.raises(EngineError, match=r"broke off its answer to /collective_rpc .*resume the run"),
-    ):
+@pytest.mark.parametrize(("limits", "kept"), [({}, None), ({"top_k": 3}, [[1, 2]])])
+def test_a_completion_says_what_was_kept_where_tokens_were_left_out(limits: dict[str, int], kept: object) -> None:
+    choice = b'{"token_ids": [1], "logprobs": {"content": [{"logprob": -0.5}]}, "sampling_mask": [[1, 2]]}'
+    with answering(b'{"choices": [' + choice + b"]}") as engine:
+        (future,) = engine.submit([Request([1], 0, 1)], Sampling(1.0, (), **limits))
+        assert future.result(60) == SampledCompletion([1], [-0.5], kept)
+
+
+@pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        ({"body": b'{"results": [', "promised": 1000}, r"broke off its answer to /collective_rpc .*resume the run"),
+        ({"body": b"<html>hello"}, r"expected JSON, got b'<html>hello'; is the address right"),
+        ({"body": b"no such route", "status": 404}, "answered /collective_rpc with 404: no such route"),
+        # To follow it would give the key away.
+        ({"body": b"", "status": 302}, "answered /collective_rpc.* with 302"),
+    ],
+)
+def test_what_is_no_answer_is_quoted(answer: dict[str, Any], message: str) -> None:
+    with answering(**answer) as engine, pytest.raises(EngineError, match=message):
         engine.rpc("checkpoint_shapes")
 
 
-def test_what_is_no_json_is_quoted() -> None:
-    with (
-        answering(b"<html>hello") as engine,
-        pytest.raises(EngineError, match=r"expected JSON, got b'<html>hello'; is the address right"),
-    ):
-        engine.rpc("checkpoint_shapes")
-
-
-def test_a_refusal_is_quoted() -> None:
-    with (
-        answering(b"no such route", status=404) as engine,
-        pytest.raises(EngineError, match="answered /collective_rpc with 404: no such route"),
-    ):
-        engine.rpc("checkpoint_shapes")
-
-
-def guarded(key: str | None) -> tuple[int, bytes, dict[str, str]]:
+def guarded(request: object, headers: Mapping[str, str]) -> tuple[int, bytes]:
     """Refuses whoever has no key, as `vllm serve --api-key` does."""
-    return (200, b'{"results": [1]}', {}) if key == "Bearer sk-1" else (401, b'{"error": "Unauthorized"}', {})
+    key = headers.get("Authorization")
+    return (200, b'{"results": [1]}') if key == "Bearer sk-1" else (401, b'{"error": "Unauthorized"}')
 
 
 def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("VLLM_API_KEY", raising=False)
-    with served(guarded) as address:
+    with serving(guarded) as address:
         with pytest.raises(EngineError, match=r"requires a key, and got none\. Set VLLM_API_KEY"):
             ServerEngine(address).rpc("request_limits")
         with pytest.raises(EngineError, match="requires a key, and got another"):
@@ -92,11 +68,6 @@ def test_the_key_is_sent_from_the_argument_or_the_environment(monkeypatch: pytes
         assert ServerEngine(address, api_key="sk-1").rpc("request_limits") == [1]
         monkeypatch.setenv("VLLM_API_KEY", "sk-1")
         assert ServerEngine(address).rpc("request_limits") == [1]
-
-
-def test_a_redirection_is_not_followed_which_would_give_the_key_away() -> None:
-    with answering(b"", status=302) as engine, pytest.raises(EngineError, match=r"answered /sleep.* with 302"):
-        engine.sleep()
 
 
 def test_a_server_that_others_can_reach_needs_a_key(

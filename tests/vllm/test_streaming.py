@@ -19,7 +19,7 @@ from agents.policies.vllm.engine_weights import state_of
 from agents.policies.vllm.launcher import own_gpu
 from tests.envs.helpers import says
 from tests.vllm.doubles import DelayedEngine, TorchEngine
-from tests.vllm.test_policy import learner_logprobs, only, shift
+from tests.vllm.test_policy import check_logprobs, only, shift
 from tests.vllm.worlds import PROMPTS, learner, world
 from verifiers import EngineDiedError, EngineError, InvalidArgumentError
 
@@ -37,9 +37,11 @@ def assert_equal(mine: Sequence[Any], theirs: Sequence[Any]) -> None:
         assert (one.terminated, one.truncated, one.verdict) == (other.terminated, other.truncated, other.verdict)
 
 
-def waiting(policy: Any, env: Any, **settings: Any) -> list[Any]:
-    """The trajectories without streaming, where each `act` returns a completion of every row."""
+def waiting(policy: Any, env: Any, like: VLLMPolicy | None = None, **settings: Any) -> list[Any]:
+    """The trajectories without streaming, where each `act` returns a completion of every row, of another's version."""
     sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=TorchEngine(policy.model, **settings))
+    if like is not None:
+        sampler._weights.version, sampler._weights.state = like._weights.version, like._weights.state
     return rollout(env, sampler, EPISODES)
 
 
@@ -50,15 +52,6 @@ def expected() -> list[Any]:
 
 
 # Streaming
-
-
-@pytest.mark.parametrize("rows", [1, 3, 8])
-def test_trajectories_do_not_depend_on_the_order_in_which_completions_finish(rows: int, expected: list[Any]) -> None:
-    policy, env = learner(), world(rows)
-    for seed in range(2):
-        sampler = VLLMPolicy.for_env(policy, env, engine=DelayedEngine(policy.model, seed))
-        assert_equal(rollout(env, sampler, EPISODES), expected)
-        assert len(sampler.engine.finished) == len(EPISODES)  # none is sampled twice
 
 
 def test_so_it_is_with_several_turns_stop_strings_and_kept_tokens() -> None:
@@ -207,15 +200,6 @@ class Engines:
         return sorted(request.seed for engine in self.started for request in engine.finished)
 
 
-def test_requests_are_divided_among_engines_and_trajectories_are_those_of_one(expected: list[Any]) -> None:
-    policy, env = learner(), world(6)
-    engines = Engines(policy, [None] * 3)
-    played = rollout(env, VLLMPolicy.for_env(policy, env, engine=engines.group), EPISODES)
-    assert_equal(played, expected)
-    assert [len(engine.submitted[:2]) for engine in engines.started] == [2, 2, 2]  # of the first six
-    assert len(engines.finished) == len(EPISODES)
-
-
 def test_a_request_goes_to_the_engine_with_the_fewest() -> None:
     policy = learner()
     slow, fast = Reluctant(policy.model, others=10**6), TorchEngine(policy.model)
@@ -234,18 +218,11 @@ def test_new_weights_reach_every_engine_and_each_is_compared() -> None:
     rollout(env, sampler, EPISODES)
     shift(policy)
     assert sampler.sync()["sampling/probe_difference"] < 1e-6
-    assert_equal(rollout(env, sampler, EPISODES), waiting_with(policy, env, sampler))
+    assert_equal(rollout(env, sampler, EPISODES), waiting(policy, env, sampler))
     shift(policy)
     engines.started[1].rpc = lambda method, *arguments: [None]  # type: ignore[method-assign] # keeps its old weights
     with pytest.raises(EngineError, match="off the learner's"):
         sampler.sync()
-
-
-def waiting_with(policy: Any, env: Any, like: VLLMPolicy) -> list[Any]:
-    """As `waiting`, by an engine of the version of another."""
-    sampler = VLLMPolicy.for_env(policy, env, VLLMConfig(streaming=False), engine=TorchEngine(policy.model))
-    sampler._weights.version, sampler._weights.state = like._weights.version, like._weights.state
-    return rollout(env, sampler, EPISODES)
 
 
 @pytest.mark.parametrize(
@@ -268,11 +245,18 @@ def test_the_engine_of_a_rank_has_the_gpu_of_its_rank(
 # Engines that die
 
 
-@pytest.mark.parametrize("dies_after", [[0, None], [None, 2], [1, 1, None], [2, 2, 2]])
-def test_the_episodes_of_an_engine_that_dies_are_played_by_others_and_none_is_lost_or_doubled(
-    dies_after: list[int | None], expected: list[Any]
+@pytest.mark.parametrize(
+    ("rows", "dies_after"),
+    [
+        *((rows, [None]) for rows in (1, 3, 8)),
+        (6, [None, None, None]),
+        *((5, dies_after) for dies_after in ([0, None], [None, 2], [1, 1, None], [2, 2, 2])),
+    ],
+)
+def test_trajectories_depend_neither_on_the_order_of_completions_nor_on_engines_and_their_deaths(
+    rows: int, dies_after: list[int | None], expected: list[Any]
 ) -> None:
-    policy, env = learner(), world(5)
+    policy, env = learner(), world(rows)
     engines = Engines(policy, dies_after, max_restarts=3)
     sampler = VLLMPolicy.for_env(policy, env, engine=engines.group)
     sampler._weights.state = state_of(policy)  # as after a sync, whose requests would count
@@ -280,37 +264,33 @@ def test_the_episodes_of_an_engine_that_dies_are_played_by_others_and_none_is_lo
     played = rollout(env, sampler, EPISODES, on_episode=lambda trajectory: ended.append(trajectory.group))
     assert_equal(played, expected)
     assert sorted(ended) == list(range(len(EPISODES)))
+    if not any(isinstance(count, int) for count in dies_after):
+        assert len(engines.finished) == len(EPISODES)  # none is sampled twice
+        assert all(len(engine.submitted) >= rows // len(dies_after) for engine in engines.started)
 
 
 class Silent(TorchEngine):
-    """Finishes nothing by itself."""
+    """Finishes nothing by itself, and may cancel it when it is closed, as the connection to a server does."""
 
-    def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
-        return [Future() for _ in requests]
-
-
-class Cancelling(Silent):
-    """Cancels what it did not finish when it is closed, as the connection to a server does."""
-
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, *, cancels: bool) -> None:
         super().__init__(model)
+        self.cancels = cancels
         self.futures: list[Future[SampledCompletion]] = []
 
     def submit(self, requests: Sequence[Request], sampling: Sampling) -> list[Future[SampledCompletion]]:
-        futures = super().submit(requests, sampling)
-        self.futures += futures
-        return futures
+        self.futures += (made := [Future() for _ in requests])
+        return made
 
     def close(self) -> None:
         super().close()
-        for future in self.futures:
+        for future in self.futures if self.cancels else ():
             future.cancel()
 
 
-@pytest.mark.parametrize("kind", [Silent, Cancelling])
-def test_all_requests_of_an_engine_that_died_are_made_again_whichever_says_so(kind: type[Silent]) -> None:
+@pytest.mark.parametrize("cancels", [False, True])
+def test_all_requests_of_an_engine_that_died_are_made_again_whichever_says_so(cancels: bool) -> None:
     policy = learner()
-    engines = iter([kind(policy.model), TorchEngine(policy.model)])
+    engines = iter([Silent(policy.model, cancels=cancels), TorchEngine(policy.model)])
     group = EngineGroup(lambda numbers: [next(engines)], max_restarts=1)
     tickets = group.submit([Request([1, 2], seed, 2) for seed in range(3)], Sampling(1.0, ()), lambda member: None)
     late = tickets[1].future
@@ -339,28 +319,6 @@ def test_a_completion_that_arrived_too_late_is_not_taken_for_one_of_new_weights(
     assert action.logprobs[0, 0] > -50
 
 
-def test_without_restarts_left_the_others_go_on_and_only_the_last_death_is_an_error() -> None:
-    policy, env = learner(), world(4)
-
-    def start(numbers: Sequence[int]) -> list[TorchEngine]:
-        if len(numbers) == 1:
-            raise EngineError("no memory")
-        return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
-
-    engines = EngineGroup(start, 2, max_restarts=2)
-    sampler = VLLMPolicy.for_env(policy, env, engine=engines)
-    for _ in range(4):
-        with sampler.sampling():
-            rollout(env, sampler, EPISODES)
-        shift(policy)
-    assert (engines.restarts, len(engines.living)) == (2, 1)
-    assert not engines.restartable
-    with sampler.sampling() as metrics:
-        assert metrics
-    with sampler.sampling() as metrics:
-        assert not metrics  # a dead engine is no reason to send weights that the others have
-
-
 @pytest.mark.parametrize("rows", [2, 8])
 def test_the_only_engine_is_started_again_with_the_weights_that_it_had(rows: int, expected: list[Any]) -> None:
     policy, env = learner(), world(rows)
@@ -372,9 +330,7 @@ def test_the_only_engine_is_started_again_with_the_weights_that_it_had(rows: int
     assert_equal(played, expected)
     assert len(engines.started) == 3
     assert [engine.reported[:2] for engine in engines.started] == [["load", "reset"]] * 3
-    for trajectory in played:
-        own = slice(trajectory.prompt_length, None)
-        np.testing.assert_allclose(trajectory.logprobs[own], learner_logprobs(policy, trajectory), atol=1e-5)
+    check_logprobs(played, policy)
 
 
 def test_deaths_are_an_error_once_there_were_too_many() -> None:
@@ -405,26 +361,33 @@ def test_an_engine_that_is_not_started_again_is_an_error_too() -> None:
     assert refusals == [0, 0]
 
 
-def test_an_engine_that_can_not_be_started_is_tried_again_before_the_next_weights_while_others_sample() -> None:
+@pytest.mark.parametrize(("refusals", "max_restarts", "living"), [(2, 3, [1, 1, 1, 2]), (9, 2, [1, 1, 1, 1])])
+def test_an_engine_that_can_not_be_started_is_tried_again_before_the_next_weights_while_others_sample(
+    refusals: int, max_restarts: int, living: list[int]
+) -> None:
     policy, env = learner(), world(4)
-    refusals = 2
+    refused: list[EngineError] = []
 
     def start(numbers: Sequence[int]) -> list[TorchEngine]:
-        nonlocal refusals
-        if len(numbers) == 1:
-            refusals -= 1
-            if refusals >= 0:
-                raise EngineError("no server")
-            return [TorchEngine(policy.model)]
-        return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
+        if len(numbers) == 2:
+            return [TorchEngine(policy.model), DelayedEngine(policy.model, dies_after=5)]
+        if len(refused) < refusals:
+            refused.append(EngineError("no memory"))
+            raise refused[-1]
+        return [TorchEngine(policy.model)]
 
-    engines = EngineGroup(start, 2, max_restarts=3)
+    engines = EngineGroup(start, 2, max_restarts=max_restarts)
     sampler = VLLMPolicy.for_env(policy, env, engine=engines)
-    for living in (1, 1, 1, 2):
+    for count in living:
         with sampler.sampling():
             rollout(env, sampler, EPISODES)
-        assert len(engines.living) == living
-    assert engines.restarts == 3
+        assert len(engines.living) == count
+        shift(policy)
+    assert (engines.restarts, engines.restartable) == (max_restarts, False)
+    with sampler.sampling() as metrics:
+        assert metrics
+    with sampler.sampling() as metrics:
+        assert not metrics  # a dead engine is no reason to send weights that the others have
 
 
 def test_weights_that_are_not_known_any_more_are_not_made_up() -> None:
@@ -437,24 +400,11 @@ def test_weights_that_are_not_known_any_more_are_not_made_up() -> None:
         rollout(env, sampler, EPISODES)
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"engines": 2, "devices": ["1"]}, "devices must name the GPUs of each of the 2 engines, got 1"),
-        ({"devices": "1"}, "devices must be "),
-        ({"server": []}, "server is empty"),
-        ({"server": ["http://localhost:1", "http://localhost:2"], "engines": 2}, "only apply to an engine that is"),
-    ],
-)
-def test_settings_of_engines_that_make_no_sense_are_refused(settings: dict[str, Any], message: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=message):
-        VLLMConfig(**settings)
-
-
 def test_each_engine_is_started_with_its_own_devices(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy, started = learner(), []
+    policy, started = learner(top_p=0.9), []
 
     def start(folder: Any, settings: Any, *, python: str, environment: dict[str, str]) -> TorchEngine:
+        assert settings["return_sampling_mask"]
         started.append(environment)
         return TorchEngine(policy.model)
 

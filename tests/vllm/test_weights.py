@@ -41,24 +41,18 @@ def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     return free
 
 
-def test_weights_go_through_shared_memory_and_leave_nothing_there(folders: dict[str, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("free", "used"), [(10_000, "shared"), (4000, "temporary")])  # of 4030 bytes of numbers
+def test_weights_go_through_shared_memory_if_it_has_room_or_a_temporary_file_and_leave_nothing(
+    free: int, used: str, folders: dict[str, int], tmp_path: Path
+) -> None:
+    folders["shared"] = free
     engine: Any = Reader()
     SharedMemoryTransfer(engine.rpc, tmp_path / "shared").push(WEIGHTS)
     ((folder, read),) = engine.read
-    assert folder == tmp_path / "shared"
+    assert folder == tmp_path / used
     assert read.keys() == WEIGHTS.keys()
     assert all(torch.equal(read[name], weight) for name, weight in WEIGHTS.items())
     assert not list(folder.iterdir())
-
-
-def test_weights_that_shared_memory_has_no_room_for_go_through_a_temporary_file(
-    folders: dict[str, int], tmp_path: Path
-) -> None:
-    folders["shared"] = 4000  # of 4030 bytes of numbers
-    engine: Any = Reader()
-    SharedMemoryTransfer(engine.rpc, tmp_path / "shared").push(WEIGHTS)
-    assert [folder for folder, _ in engine.read] == [tmp_path / "temporary"]
-    assert not list((tmp_path / "temporary").iterdir())
 
 
 def test_no_room_anywhere_is_an_error_that_says_where_and_what_to_do(folders: dict[str, int], tmp_path: Path) -> None:
