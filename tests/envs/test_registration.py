@@ -134,15 +134,18 @@ def test_an_unknown_render_mode_is_named() -> None:
         environment_class("rlvr/Addition-v0")(render_mode="human")
 
 
-def test_an_unknown_id_offers_the_nearest() -> None:
-    with pytest.raises(LookupError, match=r"unknown environment 'Adition'\. Did you mean 'Addition'\?"):
-        environment_id("Adition")
-    with pytest.raises(LookupError, match=r"unknown environment 'NoSuch-v1'\. (Known|Did you mean '(?!.*-v0'))"):
-        environment_id("NoSuch-v1")
-    with pytest.raises(LookupError, match="Did you mean 'rlvr/Addition-v0'"):
-        environment_class("rlvr/Adition-v0")
-    with pytest.raises(LookupError, match=r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"):
-        environment_id("CartPole-v9")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Adition", r"unknown environment 'Adition'\. Did you mean 'Addition'\?"),
+        ("rlvr/Adition-v0", "Did you mean 'rlvr/Addition-v0'"),
+        ("NoSuch-v1", r"unknown environment 'NoSuch-v1'\. (Known|Did you mean '(?!.*-v0'))"),
+        ("CartPole-v9", r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"),
+    ],
+)
+def test_an_unknown_id_offers_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(LookupError, match=message):
+        environment_id(name)
 
 
 def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:
