@@ -51,14 +51,9 @@ def test_a_missing_column_is_named_with_those_there_are() -> None:
         trl.reward_function("exact")(prompts=["2+2="], completions=["4"], gold=["4"])
 
 
-def test_arguments_are_the_verifiers() -> None:
-    strict = trl.reward_function("exact", casefold=True)
-    assert strict(prompts=["?"], completions=["YES"], answer=["yes"]) == [1.0]
-
-
-def test_a_completion_is_judged_up_to_a_stop_string() -> None:
-    reward = trl.reward_function("exact", stop=["\n\n"])
-    assert reward(prompts=["?"], completions=["4\n\nQ: 5"], answer=["4"]) == [1.0]
+def test_arguments_are_the_verifiers_which_judges_up_to_a_stop_string() -> None:
+    reward = trl.reward_function("exact", casefold=True, stop=["\n\n"])
+    assert reward(prompts=["?"], completions=["YES\n\nQ: 5"], answer=["yes"]) == [1.0]
 
 
 def test_none_of_one_is_none_of_all() -> None:
