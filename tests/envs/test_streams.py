@@ -15,7 +15,7 @@ from gymnasium.error import ResetNeeded
 from hypothesis import given, settings, strategies as st
 
 import verifiers
-from rlvr_envs import Reply, TokenEnv, TokenVectorEnv, Turn
+from rlvr_envs import FixedActions, Reply, TokenEnv, TokenVectorEnv, Turn
 from tests.envs.helpers import EOS, CountLetters, says, streams, text_tokens, two_bs, vector_env, visible
 from verifiers import IllegalTokenError, InvalidArgumentError, Outcome, Problem, Verdict
 
@@ -352,6 +352,37 @@ def test_an_illegal_token_raises_and_the_whole_chunk_is_undone() -> None:
     _, reward, terminated, _, info = env.step_many([[A, EOS], [A, B]], [2, 2])
     assert (terminated.tolist(), reward.tolist()) == ([True, False], [1.0, 0.0])
     assert np.flatnonzero(info["action_mask"][1]).tolist() == [A, EOS]
+
+
+def test_spaces_draw_and_hold_only_the_legal_tokens() -> None:
+    mask = np.zeros(257, dtype=np.int8)
+    mask[[A, C]] = 1
+    env, vector = single(legal_actions=FixedActions(mask)), vector_env(3, legal_actions=FixedActions(mask))
+    env.action_space.seed(0)
+    vector.action_space.seed(0)
+    assert {int(env.action_space.sample()) for _ in range(64)} == {A, C}
+    assert {int(token) for _ in range(64) for token in vector.action_space.sample()} == {A, C}
+    assert [env.action_space.contains(token) for token in (A, B, C, 257, "a")] == [True, False, True, False, False]
+    assert vector.action_space.contains(np.array([A, C, A]))
+    assert not vector.action_space.contains(np.array([A, B, A]))
+    only_c = np.zeros(257, dtype=np.int8)
+    only_c[C] = 1
+    assert env.action_space.sample(only_c) == C
+    assert vector.action_space.sample((only_c,) * 3).tolist() == [C, C, C]
+    again = pickle.loads(pickle.dumps(env.action_space))
+    assert again == env.action_space
+    assert not again.contains(B)
+    env.reset(seed=0)
+    with pytest.raises(IllegalTokenError, match=rf"token {B} of row 0 is not legal"):
+        env.step(B)
+
+
+def test_a_mask_that_is_none_or_of_another_vocabulary_is_named() -> None:
+    for mask in (np.zeros(257, dtype=np.int8), np.ones(257), np.full(257, 2, dtype=np.int8)):
+        with pytest.raises(InvalidArgumentError, match=r"int8 of shape \(vocab_size,\), 1 where legal, at least once"):
+            FixedActions(mask)
+    with pytest.raises(InvalidArgumentError, match="each of the 257 tokens, got 5"):
+        single(legal_actions=FixedActions(np.ones(5, dtype=np.int8)))
 
 
 def test_copies_are_given_unless_they_are_declined() -> None:
