@@ -55,12 +55,3 @@ def test_a_notebook_still_prints_what_is_stored(notebook: Path, monkeypatch: pyt
             assert DECIMAL.sub("#", printed.getvalue()) == DECIMAL.sub("#", stored), "".join(cell["source"])
     finally:
         pyplot.close("all")
-
-
-def test_the_index_names_all_lessons() -> None:
-    index = (COURSE / "index.md").read_text(encoding="utf-8")
-    lessons = sorted(path.stem for path in COURSE.glob("*.ipynb"))
-    assert len(lessons) == 12
-    for lesson in lessons:
-        assert f"({lesson}.ipynb)" in index
-        assert f"\n{lesson}\n" in index
