@@ -8,6 +8,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Callable
+from dataclasses import fields
 from types import ModuleType
 
 import pytest
@@ -67,6 +68,22 @@ def test_every_difference_from_trl_is_documented_and_tested() -> None:
     rows = re.findall(r"^\| ([^|]+?) \| .* \|$", table, re.MULTILINE)[1:]  # below the head
     names = [re.sub(r"\W+", "_", re.sub(r"[.']", "", row.lower())) for row in rows]
     assert [f"test_{name}" for name in names] == tests
+
+
+def test_every_switch_of_the_page_on_speed_is_one() -> None:
+    pytest.importorskip("torch")
+    from agents import LearnerConfig, PolicyConfig
+    from agents.commands.train_options import TrainOptions
+    from rlvr_envs import Rules
+
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    switches = {*re.findall(r"^\| .* \| .* \| .*`(\w+)` \|$", page, re.MULTILINE)}
+    assert {"shared_prefix", "checkpointing", "skip_zero_advantages", "max_cached_tokens"} <= switches
+    policy, learner, rules, command = (
+        {field.name for field in fields(config)} for config in (PolicyConfig, LearnerConfig, Rules, TrainOptions)
+    )
+    assert switches <= policy | learner | rules
+    assert switches & policy <= command
 
 
 def test_the_steps_of_ppo_name_what_does_them() -> None:

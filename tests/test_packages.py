@@ -178,13 +178,6 @@ def test_what_environments_share_knows_none_of_them(room: str) -> None:
             assert not above, f"{path}:{line} imports {name}"
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
-    code = f"import {package}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def loaded(code: str) -> set[str]:
     """The modules that are loaded once code has run in a new process."""
     code = f"import json, sys\n{code}\nprint(json.dumps(list(sys.modules)))"
@@ -208,18 +201,13 @@ def test_a_face_loads_what_it_names_when_it_is_used(face: str, own: set[str]) ->
     assert {name for name in loaded(f"import {face}") if f"{name}.".startswith(f"{within}.")} == own
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "agents.settings.agent",
-        "agents.tables.agent",
-        "agents.tables.q_learning",
-        "agents.distributed.ranks",
-        "agents.losses",
-    ],
-)
-def test_tables_ranks_and_settings_need_no_torch(module: str) -> None:
-    assert loaded(f"import {module}").isdisjoint({"torch", "transformers"})
+LIGHT = ("agents.settings.agent", "agents.tables.q_learning", "agents.distributed.ranks", "agents.losses")
+
+
+@pytest.mark.parametrize("module", [*MAY_IMPORT, *LIGHT])
+def test_packages_tables_ranks_and_settings_load_nothing_heavy(module: str) -> None:
+    heavy = HEAVY if module in MAY_IMPORT else ("torch", "transformers")
+    assert loaded(f"import {module}").isdisjoint(heavy)
 
 
 def test_help_loads_no_torch() -> None:
