@@ -7,7 +7,6 @@ from itertools import islice
 import pytest
 
 import verifiers
-from rlvr_envs.procedural.base import _split_of
 from rlvr_envs.tasks import (
     Addition,
     Arithmetic,
@@ -99,59 +98,39 @@ PINNED = {
 }
 
 
+EQUATION, GAME, FACTORS = LinearEquation()._at(0), Countdown()._at(0), Polynomial()._at(0)._make
+
+
 @pytest.mark.parametrize(
-    ("family", "same", "different"),
+    ("family", "contents", "other"),
     [
         (Addition, [(3, 14), (14, 3)], (3, 15)),
         (Sort, [(3, 1, 2), (2, 3, 1)], (3, 1, 1)),
         (Reverse, ["abc", "cba"], "acb"),
-        (LinearEquation, [(2, 4, 6), (1, 2, 3), (-1, -2, -3)], (1, 2, 4)),
-        (Countdown, [((1, 2), 3, "1+2"), ((2, 1), 3, "2+1")], ((1, 2), 2, "1*2")),
+        (LinearEquation, [EQUATION._replace(a=n, b=2 * n, c=3 * n) for n in (2, 1, -1)], EQUATION._replace(a=1, b=2, c=4)),
+        (
+            Countdown,
+            [GAME._replace(numbers=numbers, target=3) for numbers in ((1, 2), (2, 1))],
+            GAME._replace(numbers=(1, 2), target=2),
+        ),
         (
             Arithmetic,
-            [
-                ("+", ("*", 2, ("*", 3, 4)), 5),
-                ("+", 5, ("*", ("*", 4, 2), 3)),
-            ],
+            [("+", ("*", 2, ("*", 3, 4)), 5), ("+", 5, ("*", ("*", 4, 2), 3))],
             ("+", ("*", 2, 3), ("*", 4, 5)),
         ),
         (Arithmetic, [("+", 1, ("-", 2, 3)), ("-", ("+", 1, 2), 3)], ("-", 1, ("-", 2, 3))),
         (
             Polynomial,
-            [
-                (((1, 2), (3, -1)), "expanded"),
-                (((3, -1), (1, 2)), "factored"),
-            ],
-            (((1, 2), (3, 1)), "expanded"),
+            [FACTORS((((1, 2), (3, -1)), "expanded")), FACTORS((((3, -1), (1, 2)), "factored"))],
+            FACTORS((((1, 2), (3, 1)), "expanded")),
         ),
     ],
 )
-def test_what_asks_the_same_has_one_key(family, same, different):
+def test_what_asks_the_same_has_one_key(family, contents, other):
     data = family()
-    content = Polynomial()._at(0) if family is Polynomial else None
-    make = (
-        type(content)._make if content else {LinearEquation: _coefficients, Countdown: _game}.get(family, lambda x: x)
-    )
-    keys = {repr(data._key(make(item))) for item in same}
+    keys = {repr(data._key(content)) for content in contents}
     assert len(keys) == 1
-    assert repr(data._key(make(different))) not in keys
-
-
-def _coefficients(numbers):
-    return LinearEquation()._at(0)._replace(**dict(zip("abc", numbers, strict=True)))
-
-
-def _game(fields):
-    names = ("numbers", "target", "solution")
-    return Countdown()._at(0)._replace(**dict(zip(names, fields, strict=True)))
-
-
-def test_one_in_ten_contents_belongs_to_test():
-    """Of 4950 contents 495 are expected, give or take 21."""
-    data = Addition(digits=20)
-    codes = (code * data._space // 4_950 for code in range(4_950))
-    share = sum(_split_of("addition", data._key(data._at(code))) == "test" for code in codes)
-    assert 495 - 105 < share < 495 + 105
+    assert repr(data._key(other)) not in keys
 
 
 @pytest.mark.parametrize(

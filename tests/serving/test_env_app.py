@@ -155,15 +155,6 @@ def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
         assert last["observation"]["truncated"]
 
 
-def test_an_environment_that_breaks_has_no_reward_in_tokens_either() -> None:
-    streams = world("Addition", verifier="tests.adapters.broken:exactly", prompt="chat")
-    with running(create_env_app(streams, "Addition")) as client:
-        view = begun(client, problem=0, form="tokens")
-        status, refused = step(client, view["episode_id"], token_ids=turns(streams, "break")[0])
-        assert (status, refused["error"]["type"]) == (503, "verifier_error")
-        assert step(client, view["episode_id"], token_ids=[1])[0] == 404  # it is over
-
-
 def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused() -> None:
     streams = world("Addition", verifier="tests.adapters.broken:exactly", prompt="chat")
     with running(create_env_app(streams, "Addition", limits=RequestLimits(max_waiting=2))) as client:
@@ -171,6 +162,9 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
         status, refused = step(client, view["episode_id"], text="break")
         assert (status, refused["error"]["type"]) == (503, "verifier_error")
         assert "the pool died" in refused["error"]["message"]
+        view = begun(client, problem=0, form="tokens")
+        assert step(client, view["episode_id"], token_ids=turns(streams, "break")[0])[0] == 503
+        assert step(client, view["episode_id"], token_ids=[1])[0] == 404  # it is over
         begun(client)
         begun(client, episode_id="mine")
         assert client.post("/reset", {})[0] == 429
@@ -186,10 +180,10 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
 def test_no_more_episodes_begin_at_once_than_may_be_played() -> None:
     service = EnvService(world(), "GuessNumber", RequestLimits(max_waiting=3))
 
-    async def begin() -> list[int]:
-        return [answer.status_code for answer in await asyncio.gather(*(service.reset(Reset()) for _ in range(12)))]
+    async def begin() -> Any:
+        return await asyncio.gather(*(service.reset(Reset()) for _ in range(12)))
 
-    assert sorted(asyncio.run(begin())) == [200] * 3 + [429] * 9
+    assert sorted(answer.status_code for answer in asyncio.run(begin())) == [200] * 3 + [429] * 9
 
 
 def socket(app: Any, *messages: object, headers: tuple[tuple[bytes, bytes], ...] = ()) -> list[Any]:
@@ -222,10 +216,8 @@ def test_openenvs_protocol() -> None:
         {"type": "step", "data": {"texts": "1"}},
         {"type": "reset", "data": {"problem": -1}},
     ]
-    begin = {"type": "reset", "data": {"problem": 0}}
-    sent = socket(
-        create_env_app(world(), "GuessNumber"), steps[0], begin, *steps, {"type": "state"}, *wrong, {"type": "close"}
-    )
+    asked = [steps[0], {"type": "reset", "data": {"problem": 0}}, *steps, {"type": "state"}, *wrong, {"type": "close"}]
+    sent = socket(create_env_app(world(), "GuessNumber"), *asked)
     assert sent[0] == "websocket.accept"
     kinds = [message["data"].get("code", message["type"]) for message in sent[1:-1]]
     after = ["state", "INVALID_JSON", "UNKNOWN_TYPE", "VALIDATION_ERROR", "VALIDATION_ERROR"]
