@@ -26,9 +26,6 @@ def single(**rules: Any) -> TokenEnv:
     return TokenEnv(streams(**rules))
 
 
-# Episodes by hand
-
-
 def test_an_episode_step_by_step() -> None:
     env = single()
     observation, info = env.reset(options={"problem": 0})
@@ -64,9 +61,6 @@ def test_the_matcher_agrees_with_a_search_after_every_byte(patterns: list[str], 
         assert (state[0] == matcher.matched) == any(pattern in seen for pattern in patterns)
     ends = [(seen.find(p) + len(p), seen.find(p)) for p in patterns if p in seen]
     assert matcher.cut(seen.encode()).decode() == (seen[: min(ends)[1]] if ends else seen)
-
-
-# One transition, two speeds
 
 
 def prefix_score(tokens: np.ndarray, prompt_length: int, problem: Problem) -> float:
@@ -151,9 +145,6 @@ def _play_single(env: TokenEnv, seed: int, tokens: list[int]) -> Any:
     return rewards, None, visible(observation)
 
 
-# Rows that ended, refills, seeds
-
-
 def test_a_row_that_ended_is_left_alone_until_it_is_refilled() -> None:
     env = vector_env(2)
     env.reset(options={"problems": np.array([0, 1])})
@@ -197,9 +188,6 @@ def test_options_are_not_mutated_and_unknown_ones_are_refused() -> None:
         env.reset(options={"problem": 3})
 
 
-# Bad input
-
-
 @pytest.mark.parametrize("token", [257, -1, 10**12])
 def test_a_token_out_of_range_raises_and_changes_nothing(token: int) -> None:
     env = single()
@@ -235,9 +223,6 @@ def test_order_and_shapes_are_checked() -> None:
         streams(1, problems=[])
 
 
-# Verifiers that break
-
-
 def test_a_broken_verifier_truncates_with_nan_and_never_zero() -> None:
     def failing(completion: str, problem: Problem) -> Verdict:
         raise OSError("the pool died")
@@ -249,9 +234,6 @@ def test_a_broken_verifier_truncates_with_nan_and_never_zero() -> None:
     assert (terminated, truncated) == (False, True)
     assert info["verdict"].outcome is Outcome.VERIFIER_ERROR
     assert "the pool died" in info["verdict"].detail["error"]
-
-
-# Several turns
 
 
 def ask_again(turns: Sequence[Turn], problem: Problem) -> Reply | None:
@@ -282,9 +264,6 @@ def test_a_turn_of_so_many_tokens_needs_no_stop() -> None:
         single(interaction=ask_again, max_inserted_tokens=8, turn_tokens=0)
 
 
-# State
-
-
 def test_states_are_picklable_and_restore_everything() -> None:
     env = single(stop=["bc"])
     env.reset(seed=1)
@@ -294,9 +273,6 @@ def test_states_are_picklable_and_restore_everything() -> None:
     env.set_state(state)
     second = env.step(C), env.reset()[1]
     assert repr(first) == repr(second)
-
-
-# Deferred verification
 
 
 class Gated(CountLetters):
@@ -329,9 +305,6 @@ def test_a_deferred_verdict_comes_later_with_reward_and_flags_together() -> None
     assert info["completion"].tolist() == ["", "aa"]
     assert "pending" not in info
     env.close()
-
-
-# Legal actions
 
 
 def alternate(tokens: np.ndarray, prompt_length: int) -> np.ndarray:
@@ -391,9 +364,6 @@ def test_copies_are_given_unless_they_are_declined() -> None:
         first, _ = env.reset(seed=0)
         second, *_ = env.step([A, A])
         assert np.shares_memory(first["tokens"], second["tokens"]) is not copies
-
-
-# Copies
 
 
 @pytest.mark.parametrize("name", ["rlvr/Text-v0", "rlvr/Function-v0", "rlvr/Addition-v0"])

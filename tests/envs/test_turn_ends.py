@@ -122,9 +122,6 @@ def test_a_damaged_generation_config_is_an_error(content: str, tmp_path: Path) -
         get_tokenizer(path)
 
 
-# Episodes
-
-
 def test_an_episode_ends_where_the_template_ends_the_turn() -> None:
     tokenizer = HuggingFaceTokenizer(chatml())
     for end in (0, 2):
@@ -160,9 +157,6 @@ def test_a_turn_that_ends_with_another_end_token_is_closed_by_the_template() -> 
     tokenizer = HuggingFaceTokenizer(chatml())
     bridge = TemplateDialogue(tokenizer).bridge([Message("user", "Hi")], tokenizer.eos_token)
     assert spell(tokenizer, bridge) == "<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
-
-
-# Stop strings
 
 
 def stop_of(**options: Any) -> list[Any]:

@@ -105,9 +105,6 @@ def test_an_ace_counts_eleven_where_that_is_no_bust(cards: str, points: int) -> 
     assert blackjack.total(cards)[0] == points
 
 
-# Players who play as well as can be
-
-
 @pytest.mark.parametrize("high", [8, 100, 1000])
 def test_halving_always_finds_the_number(high: int) -> None:
     def halving(history: list[tuple[str, str]]) -> str:
@@ -146,9 +143,6 @@ def test_words_are_of_small_letters_and_occur_once() -> None:
     for length, words in WORDS.items():
         assert list(words) == sorted(set(words))
         assert all(len(word) == length and word.isascii() and word.isalpha() and word.islower() for word in words)
-
-
-# Room
 
 
 @pytest.mark.parametrize(

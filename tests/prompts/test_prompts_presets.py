@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import os
 import re
-from fractions import Fraction
 
 import pytest
 
@@ -49,23 +48,7 @@ def test_an_example_s_answer_ends_where_the_next_example_begins(name: str) -> No
         assert continuation[:cut].strip() == exemplar.answer.removesuffix("[DONE]").strip()
 
 
-# gsm8k_cot_8shot
-
 EQUATION = re.compile(r"(\d+(?: [-+*/] \d+)+) = (\d+)")
-
-
-def chain_value(chain: str) -> Fraction:
-    """Work out `"80 * 25 / 100"` step by step: products within each term, then the sum of the terms."""
-    first, *rest = chain.split()
-    terms = [Fraction(first)]
-    for operator, number in zip(rest[::2], rest[1::2], strict=True):
-        if operator == "*":
-            terms[-1] *= Fraction(number)
-        elif operator == "/":
-            terms[-1] /= Fraction(number)
-        else:
-            terms.append(Fraction(operator + number))
-    return sum(terms, Fraction())
 
 
 def test_every_equation_of_the_gsm8k_examples_holds() -> None:
@@ -73,11 +56,8 @@ def test_every_equation_of_the_gsm8k_examples_holds() -> None:
         equations = EQUATION.findall(exemplar.answer)
         assert len(equations) == exemplar.answer.count("=") >= 2
         for chain, result in equations:
-            assert chain_value(chain) == int(result), (chain, result)
+            assert eval(chain) == int(result), (chain, result)
         assert exemplar.answer.endswith(f"#### {equations[-1][1]}")
-
-
-# mbpp_3shot
 
 
 def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
@@ -93,8 +73,6 @@ def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
         for line in asserts:
             exec(line, scope)
 
-
-# On the published rows
 
 FOLDER = os.environ.get("RLVR_DATA_DIR")
 

@@ -23,10 +23,6 @@ def angle(messages: tuple[Message, ...]) -> str:
     return "".join(f"<{message.role}>{message.content}</>" for message in messages) + "<assistant>"
 
 
-def test_a_text_template_does_not_use_the_chat_template() -> None:
-    assert TextPrompt("Q: {problem}").render(QUESTION, angle) == "Q: What is 2 + 2?"
-
-
 @pytest.mark.parametrize(
     "text", ["{}", "{0}", "{problem}", "{{x}}", r"\boxed{5} \1 \g<0> %s $x", "{problem.id}", "}{", ""]
 )
@@ -38,13 +34,10 @@ def test_braces_in_a_problem_are_text(text: str) -> None:
 
 
 def test_few_shot_examples_take_the_same_form_as_the_problem() -> None:
-    prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)
-    assert prompt.render(QUESTION) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
-
-
-def test_few_shot_white_space_can_be_chosen() -> None:
     prompt = TextPrompt("Q:\n{problem}\nA:", exemplars=EXEMPLARS[:1], before_answer="\n", separator="\n###\n")
     assert prompt.render(QUESTION) == "Q:\n1 + 1?\nA:\n2\n###\nQ:\nWhat is 2 + 2?\nA:"
+    prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)  # which does not use a chat template
+    assert prompt.render(QUESTION, angle) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
 
 
 def test_a_chat_goes_through_the_tokenizer_s_template() -> None:
@@ -120,11 +113,7 @@ def test_whatever_shapes_the_text_shows_in_the_fingerprint(prompt: TextPrompt | 
     assert shaping <= set(CHANGES)
     changed = [dataclasses.replace(prompt, **{field: CHANGES[field]}) for field in sorted(shaping)]  # type: ignore[arg-type]  # by name
     assert len({prompt.fingerprint, *(other.fingerprint for other in changed)}) == len(shaping) + 1
-
-
-def test_a_name_does_not_show_in_the_fingerprint() -> None:
-    assert TextPrompt(name="a", source="b").fingerprint == TextPrompt().fingerprint
-    assert TextPrompt(stop=("\n\nUser:",)).fingerprint != ChatPrompt().fingerprint
+    assert dataclasses.replace(prompt, name="a", source="b").fingerprint == prompt.fingerprint
 
 
 # What the messages of a chat say becomes no special token

@@ -22,8 +22,6 @@ from verifiers import InvalidArgumentError, Message, Outcome, Problem, UnknownNa
 PROBLEM = Problem("sum/1", "2+2=", "4", {"gold_completion": "4"})
 _counts: Iterator[int] = itertools.count(2)
 
-# Verifiers
-
 
 class Exact:
     """Sound, alone and in batches."""
@@ -99,9 +97,6 @@ def test_what_is_no_verifier_is_refused() -> None:
         check_verifier("exakt", PROBLEM, correct="4")
 
 
-# Data sets
-
-
 class Rows(Sequence[Problem]):
     """A data set of five problems, made by a function of the index."""
 
@@ -151,9 +146,6 @@ def of_split(split: str) -> list[Problem]:
 def test_a_mistake_of_a_data_set_is_named(dataset: Any, message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message):
         check_dataset(dataset, "exact")
-
-
-# Environments
 
 
 class Letters(gymnasium.Env[Any, Any]):

@@ -43,9 +43,6 @@ def folder(tmp_path: Path) -> Path:
     return run_folder(tmp_path / "run")
 
 
-# Who may ask
-
-
 @pytest.mark.parametrize(
     ("path", "host"),
     [
@@ -100,9 +97,6 @@ def test_what_is_asked_wrongly_is_explained(folder: Path) -> None:
         assert data(server, "groups", ("show", "alll"))[1].startswith("unknown filter 'alll'")
         assert "first must be a whole number" in data(server, "groups", ("first", "-1"))[1]
         assert "there is no group 9 of step 1 any more" in data(server, "completions", ("step", 1), ("group", 9))[1]
-
-
-# What a run is
 
 
 def test_the_state_follows_the_run_and_leaves_out_what_is_half_written(folder: Path) -> None:
@@ -186,9 +180,6 @@ def test_completions_are_what_the_file_holds_however_hostile(folder: Path) -> No
         assert data(server, "completions", ("step", 1), ("group", 0)) == lines
 
 
-# Curves
-
-
 def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     folders = [run_folder(tmp_path / f"s{seed}", seed=seed) for seed in range(3)] + [
@@ -219,9 +210,6 @@ def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path
     alone = answer["panels"]["eval/x"][1]
     assert alone["steps"] == [10, 20, 30]
     np.testing.assert_allclose(alone["mean"], [rows[step - 1]["reward"] for step in alone["steps"]], rtol=1e-5)
-
-
-# The command
 
 
 @pytest.mark.parametrize(

@@ -28,9 +28,6 @@ def random_policy(rng: np.random.Generator, mdp: exact.FiniteMDP) -> np.ndarray:
     return rng.dirichlet(np.ones(mdp.reward.shape[1]), size=mdp.reward.shape[0])
 
 
-# By hand
-
-
 def test_optimal_values_of_the_maze_by_hand() -> None:
     values = exact.optimal_values(MAZE, gamma=0.9)
     np.testing.assert_allclose(values.state, [0.9**3 * 10, 10.0, 0.9**2 * 10, 0.9 * 10], rtol=1e-14)
@@ -48,9 +45,6 @@ def test_the_optimal_return_of_the_grid_is_one_less_the_steps_it_takes(n: int) -
     np.testing.assert_allclose(exact.optimal_returns(env), 1 - 0.01 * np.array(lengths), rtol=1e-12)
     discounted = [0.9 ** (d - 1) - 0.01 * (1 - 0.9**d) / (1 - 0.9) for d in lengths]
     np.testing.assert_allclose(exact.optimal_returns(env, gamma=0.9), discounted, rtol=1e-12)
-
-
-# Properties
 
 
 @settings(max_examples=50)
@@ -73,9 +67,6 @@ def test_bellmans_equations_hold(seed: int, gamma: float, horizon: int | None) -
     # The greedy policy attains the optimum.
     greedy = exact.policy_values(mdp, exact.greedy_policy(optimal), gamma=gamma, horizon=horizon)
     np.testing.assert_allclose(greedy.state, optimal.state, atol=1e-8)
-
-
-# Bad input
 
 
 @pytest.mark.parametrize(

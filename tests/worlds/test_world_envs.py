@@ -35,9 +35,6 @@ def maze(**options: Any) -> TokenEnv:
     return env
 
 
-# Episodes by hand
-
-
 @pytest.mark.parametrize(
     ("moves", "rewards", "outcome"),
     [
@@ -63,9 +60,6 @@ def test_step_rewards_and_layouts_are_options() -> None:
     assert play(free, gold)[0] == [0.0] * (len(gold) - 1) + [1.0]
     assert gridworld(n=10).streams.rules.max_new_tokens == 100
     assert gridworld(n=10, max_new_tokens=7).streams.rules.max_new_tokens == 7
-
-
-# Problems
 
 
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 10])
@@ -119,9 +113,6 @@ def test_wrong_arguments_are_named() -> None:
         Maze()[1]
 
 
-# The verifier
-
-
 def test_a_completion_is_judged_by_where_its_walk_ends() -> None:
     judge, problem = WalkVerifier(), Maze()[0]
     verdicts = [judge(text, problem) for text in ("", "R", "RUR", "RURDD", "RR", "R U R!", "?")]
@@ -141,9 +132,6 @@ def test_a_completion_is_judged_by_where_its_walk_ends() -> None:
 def test_a_problem_of_another_kind_is_named() -> None:
     with pytest.raises(InvalidArgumentError, match="the reference of problem 'p' is str; expected a World"):
         WalkVerifier()("RUR", Problem("p", "10:", "RUR"))
-
-
-# Tokens
 
 
 @pytest.mark.parametrize("env_id", IDS)
