@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import pytest
 
+from rlvr_envs import Turn
+from rlvr_envs.contexts import SummaryRequest, without_summaries
 from rlvr_envs.games import OPPONENTS, InARow, Seat, Start, TwoSidedInteraction, TwoSidedVerifier
 from rlvr_envs.tasks.connect_four import ConnectFour
 from rlvr_envs.tasks.tic_tac_toe import TicTacToe
@@ -162,3 +165,44 @@ def test_an_opponent_needs_a_game_of_two_sides() -> None:
     opponent = TwoSidedInteraction(lambda seat: "1")
     with pytest.raises(InvalidArgumentError, match=r"^an opponent's moves are for games of two sides .* is a"):
         gymnasium.make("rlvr/GuessNumber-v0", interaction=opponent)
+
+
+@pytest.mark.parametrize("name", ["GuessNumber", "TicTacToe", "ConnectFour"])
+def test_a_game_is_worth_what_it_is_without_summaries(name: str) -> None:
+    env: Any = gymnasium.make(f"rlvr/{name}-v0").unwrapped
+    rules = env.streams.rules
+    outcomes = set()
+    for index in range(40):
+        problem, chance = env.streams.dataset[index], random.Random(index)
+        turns: list[Turn] = []
+        plain: list[Message] = []
+        summed: list[Message] = []
+        ends = False
+        while not ends:
+            text = str(chance.randrange(1, 10))
+            plain.append(Message("assistant", text))
+            summed.append(plain[-1])
+            turns.append(Turn([], text))  # type: ignore[arg-type] # no interaction reads tokens
+            reply = rules.interaction(turns, problem)
+            turns[-1] = Turn([], text, reply=reply.messages)  # type: ignore[arg-type]
+            ends = reply.ends
+            plain += reply.messages
+            summed += reply.messages
+            if not ends:
+                summed += [SummaryRequest("user", "Sum up."), Message("assistant", "3")]
+        verdict = rules.verifier(Completion(text, tuple(plain)), problem)
+        assert rules.verifier(Completion(text, tuple(summed)), problem) == verdict
+        outcomes.add((verdict.outcome, verdict.score))
+    assert len(outcomes) > 1
+
+
+def test_requests_and_summaries_are_left_out() -> None:
+    said = [
+        Message("assistant", "1"),
+        Message("user", "no"),
+        SummaryRequest("user", "?"),
+        Message("assistant", "one is wrong"),
+    ]
+    assert without_summaries([*said, Message("assistant", "2")]) == (*said[:2], Message("assistant", "2"))
+    assert without_summaries(said[:3]) == tuple(said[:2])
+    assert without_summaries(said[:2]) == tuple(said[:2])
