@@ -1,11 +1,7 @@
-"""The page of `rlvr watch` in a browser: it follows a run, and shows hostile completions as text; part of `make test-view`.
-
-Screenshots are left in the folder that the environment variable SCREENSHOTS names, if it is set.
-"""
+"""The page of `rlvr watch` in a browser: it follows a run, and shows hostile completions as text; part of `make test-view`."""
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +45,6 @@ def page(browser: Browser) -> Iterator[Page]:
     page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
     page.on("request", lambda request: requests.append(request.url))
     yield page
-    if "SCREENSHOTS" in os.environ:
-        name = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" ")[0]
-        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"{name}.png", full_page=True)
     page.close()
     assert [
         text for text in complaints if "ERR_CONNECTION_REFUSED" not in text
