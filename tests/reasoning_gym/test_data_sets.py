@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pprint
+import re
 import subprocess
 import sys
 from typing import Any
@@ -13,8 +15,10 @@ from reasoning_gym.factory import DATASETS
 import rlvr_envs
 import verifiers
 from rlvr_envs.tasks import ReasoningGym
+from tests.docs import DOCS
 from verifiers import InvalidArgumentError, Outcome, Problem, UnknownNameError, UnreadableReferenceError
 from verifiers.reasoning_gym import ReasoningGymReference
+from verifiers.reasoning_gym.jailed import CONDITIONS
 
 TASKS = sorted(DATASETS.keys() - {"composite"})
 WITHOUT_GOLD = {"boxnet", "graph_color", "propositional_logic", "rubiks_cube", "rush_hour"}
@@ -98,7 +102,7 @@ def test_levels_and_fields_of_the_config_set_how_hard_a_problem_is() -> None:
         ({"split": "dev"}, UnknownNameError, "unknown split 'dev'"),
         ({"seed": -1}, InvalidArgumentError, "seed must be at least 0, got -1"),
         ({"max_prompt_bytes": 5}, InvalidArgumentError, "no problem of 'chain_sum' can be used .*has more than 5 bytes"),
-        ({"isolation": "some"}, InvalidArgumentError, "isolation"),
+        ({"isolation": "some"}, UnknownNameError, "isolation"),
     ],
 )  # fmt: skip
 def test_what_is_refused(arguments: dict[str, Any], error: type[Exception], message: str) -> None:
@@ -139,3 +143,22 @@ def test_references_that_can_not_be_read_are_errors_whatever_the_answer(referenc
         VERIFIER, ["<answer>1</answer>", str(good.metadata["gold_completion"])], [Problem("p", "", reference), good]
     )
     assert (bad.outcome, right.outcome) == (Outcome.VERIFIER_ERROR, Outcome.CORRECT)
+
+
+PAGE = (DOCS / "environments" / "reasoninggym.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run() -> None:
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    exec(code, {})
+
+
+def test_the_first_problem_is_the_one_that_is_shown() -> None:
+    problem = ReasoningGym()[0]
+    shown = re.findall(r"````text\n(.*?)\n````", PAGE, re.DOTALL)
+    assert shown == [problem.prompt, problem.metadata["gold_completion"], pprint.pformat(problem.reference, width=100)]
+
+
+def test_every_condition_is_named() -> None:
+    table = PAGE.partition("| task |")[2].partition("\n\n")[0]
+    assert set(CONDITIONS) <= set(re.findall(r"`(\w+)`", table))
