@@ -116,7 +116,6 @@ def test_random_numbers_of_the_caller_are_left_alone() -> None:
         (TextArena, {"game": "TicTacToe-v0", "seat": 2}, InvalidArgumentError, "seat must be from 0 to 1, or None, got 2"),
         (TextArena, {"game": "2048-v0", "seat": 0}, InvalidArgumentError, "'2048-v0' is for one player: leave seat out, got 0"),
         (TextArena, {"game": "TicTacToe-v0", "opponent": "greedy"}, UnknownNameError, "unknown opponent 'greedy'"),
-        (TextArena, {"game": "NewRecruit-v0", "opponent": ["random"]}, InvalidArgumentError, "opponent must be text"),
         (TextArena, {"game": "ColonelBlotto-v0-extreme"}, InvalidArgumentError, "'random' finds no legal move in .*seat=0"),
         (TextArena, {"game": "Mastermynd-v0"}, UnknownNameError, "unknown game of TextArena .*Did you mean 'Mastermind-v0'"),
         (TextArena, {"game": "SecretMafia-v0"}, InvalidArgumentError, "between 5 and 15.*Only games of one player or two"),
