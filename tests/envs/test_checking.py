@@ -30,10 +30,10 @@ class LoadsAModel:
         return False
 
 
-@pytest.mark.parametrize("tokenizer", ["byte", "char"])
+@pytest.mark.parametrize("known", ["byte", "char"])
 @pytest.mark.parametrize("limits", [{}, {"max_new_tokens": 7}, {"max_prompt_tokens": 90, "max_context_tokens": 95}])
-def test_tokens_are_those_of_the_environment(tokenizer: str, limits: dict[str, int]) -> None:
-    options = {"tokenizer": tokenizer, **limits}
+def test_tokens_are_those_of_the_environment(known: str, limits: dict[str, int]) -> None:
+    options = {"tokenizer": known, **limits}
     cls = environment_class("Sort")
     env = cls(**options)
     assert check_task(cls.task, options) == (env.observation_space["tokens"].shape[0], len(env.streams.dataset))  # type: ignore[index]
@@ -63,47 +63,31 @@ def test_a_tokenizer_that_is_not_loaded_is_counted_from_below(
     assert tokens > most - 60
 
 
-@pytest.mark.parametrize("tokenizer", ["byte", "folder"])
-@pytest.mark.parametrize("prompt", ["boxed_chat", "auto"])
-def test_a_verifier_that_can_not_read_what_the_prompt_asks_for_is_refused(
-    prompt: str, tokenizer: str, tmp_path: Path
-) -> None:
-    folder = saved_tokenizer(tmp_path) if tokenizer == "folder" else tokenizer
-    task = environment_class("Sort").task
-    if prompt == "auto":  # which a tokenizer decides on, and one of the two may meet the verifier
-        check_task(task, {"prompt": prompt, "verifier": "exact", "tokenizer": folder})
-        return
+@pytest.fixture(params=["byte", "folder"])
+def tokenizer(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """One that is at hand, and one that would have to be loaded."""
+    return saved_tokenizer(tmp_path) if request.param == "folder" else request.param
+
+
+def test_a_verifier_that_can_not_read_what_the_prompt_asks_for_is_refused(tokenizer: str) -> None:
+    task, options = environment_class("Sort").task, {"verifier": "exact", "tokenizer": tokenizer}
+    check_task(task, {"prompt": "auto", **options})  # which a tokenizer decides on, and one may meet the verifier
     with pytest.raises(InvalidArgumentError, match="the verifier 'exact' can't read an answer"):
-        check_task(task, {"prompt": prompt, "verifier": "exact", "tokenizer": folder})
+        check_task(task, {"prompt": "boxed_chat", **options})
 
 
-@pytest.mark.parametrize("tokenizer", ["byte", "folder"])
-def test_a_verifier_that_is_not_built_is_not_mistaken_for_the_default(tokenizer: str, tmp_path: Path) -> None:
-    folder = saved_tokenizer(tmp_path) if tokenizer == "folder" else tokenizer
-    task = environment_class("Function").task
+def test_a_verifier_that_may_load_a_model_is_not_built_and_not_mistaken_for_the_default(tokenizer: str) -> None:
+    task, options = environment_class("Function").task, {"prompt": "boxed_chat", "tokenizer": tokenizer}
     with pytest.raises(InvalidArgumentError, match="can't read an answer"):
-        check_task(task, {"prompt": "boxed_chat", "tokenizer": folder})
-    judge = (f"{__name__}:LoadsAModel", {"model": "m"})
-    check_task(task, {"prompt": "boxed_chat", "tokenizer": folder, "verifier": judge})
-    check_task(
-        task,
-        {
-            "prompt": "boxed_chat",
-            "tokenizer": folder,
-            "verifier": ("with_gold", {"proxy": judge, "gold": "environment"}),
-        },
-    )
-
-
-def test_a_verifier_that_may_load_a_model_is_not_built() -> None:
-    task = environment_class("Sort").task
+        check_task(task, options)
     path = f"{__name__}:LoadsAModel"
-    check_task(task, {"verifier": (path, {"model": "m"})})
+    judge, misspelt = (path, {"model": "m"}), (path, {"modle": "m"})
+    for verifier in (judge, ("with_gold", {"proxy": judge, "gold": "environment"})):
+        check_task(task, {**options, "verifier": verifier})
     assert LOADED == []
-    with pytest.raises(UnknownArgumentError, match="Did you mean 'model'"):
-        check_task(task, {"verifier": (path, {"modle": "m"})})
-    with pytest.raises(UnknownArgumentError, match="Did you mean 'model'"):
-        check_task(task, {"verifier": ("first", {"parts": [(path, {"modle": "m"})]})})
+    for verifier in (misspelt, ("first", {"parts": [misspelt]})):
+        with pytest.raises(UnknownArgumentError, match="Did you mean 'model'"):
+            check_task(task, {**options, "verifier": verifier})
 
 
 @pytest.mark.parametrize(
@@ -115,13 +99,9 @@ def test_a_verifier_that_may_load_a_model_is_not_built() -> None:
         ({"verifier": "numeric"}, InvalidArgumentError, "can't use the reference"),
     ],
 )
-@pytest.mark.parametrize("tokenizer", ["byte", "folder"])
 def test_what_is_wrong_is_said_with_any_tokenizer(
-    options: dict[str, Any], error: type[Exception], message: str, tokenizer: str, tmp_path: Path
+    options: dict[str, Any], error: type[Exception], message: str, tokenizer: str
 ) -> None:
-    if tokenizer == "folder":
-        (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
-        tokenizer = str(tmp_path)
     with pytest.raises(error, match=message):
         check_task(environment_class("Sort").task, {**options, "tokenizer": tokenizer})
 

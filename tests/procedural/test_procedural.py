@@ -222,24 +222,6 @@ def test_bounds_and_alphabets_hold(case):
 
 
 @pytest.mark.parametrize(
-    ("data", "prompt", "answer"),
-    [
-        (Addition(digits=2), "99+99=", "198"),
-        (Arithmetic(depth=1, digits=2), "99*99=", "-9801"),
-        (Arithmetic(depth=2), "(9-9)*(9-9)=", "-6561"),
-        (Sort(length=3, max_number=100), "sort 100 100 100:", "100 100 100"),
-        (Reverse(length=4), "reverse zzzz:", "zzzz"),
-        (LinearEquation(max_coefficient=10), "-10x+10=-110, x=", "-10"),
-        (LinearEquation(max_coefficient=10, solution="rational"), "-10x+10=-10, x=", "-20/10"),
-        (Countdown(count=3, max_number=10, max_target=100), "make 100 from 10 10 10:", "(10+10)*10"),
-    ],
-)
-def test_bounds_are_those_of_the_largest_problem(data, prompt, answer):
-    """The longest text that the rules of the family allow, by hand."""
-    assert (data.max_prompt_bytes, data.max_answer_bytes) == (len(prompt), len(answer))
-
-
-@pytest.mark.parametrize(
     ("family", "argument"),
     [
         (Addition, {"seed": -1}),
