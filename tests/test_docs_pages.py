@@ -154,7 +154,6 @@ ROWS = {name: parts for name, *parts in AGENT_ROW.findall(AGENTS_PAGE)}
 def test_ten_lines_make_an_agent() -> None:
     example = blocks(ROOT / "docs" / "how-to" / "agent.md", "python")[0][1]
     agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", example, re.DOTALL)
-    assert agent is not None
     assert len([line for line in agent.group().splitlines() if line.strip()]) <= 10
 
 
@@ -219,7 +218,6 @@ def test_the_steps_of_ppo_name_what_does_them() -> None:
     pytest.importorskip("torch")
     from agents.algorithms import ppo
 
-    assert ppo.__doc__ is not None
     steps = ppo.__doc__.partition("One training step")[2].partition("Departures")[0]
     names = re.findall(r"\b(?:[a-z]\w+\.)\w+(?:\.\w+)*", steps)
     assert len(names) == 15

@@ -89,11 +89,6 @@ MAY_GO = (
 """Rooms that only the registry and the commands, or none, import: each can be deleted with them."""
 
 
-def room_of(module: str) -> str | None:
-    """The room of a module of `agents`; None for the face."""
-    return module.split(".")[1] if "." in module else None
-
-
 def names_imported(path: Path) -> list[tuple[str, int]]:
     """What `from module import name` may import as a module."""
     return [
@@ -104,12 +99,6 @@ def names_imported(path: Path) -> list[tuple[str, int]]:
     ]
 
 
-def modules_imported(path: Path) -> list[tuple[str, int]]:
-    """Also the modules of `from agents import policies`."""
-    own = {f"agents.{room}" for room in ROOMS}
-    return imports_of(path) + [(name, line) for name, line in names_imported(path) if name in own]
-
-
 def test_the_rooms_of_agents_stand_one_on_another() -> None:
     paths = [path for path in (ROOT / "agents").glob("*") if path.suffix == ".py" or (path / "__init__.py").exists()]
     assert {path.stem for path in paths} - {"__init__", "__main__"} == set(ROOMS)
@@ -117,9 +106,10 @@ def test_the_rooms_of_agents_stand_one_on_another() -> None:
         own = path.relative_to(ROOT / "agents").parts[0].removesuffix(".py")
         if own.startswith("__"):
             continue
-        for name, line in modules_imported(path):
-            room = room_of(name) if name.partition(".")[0] == "agents" else None
-            if room is not None:
+        for name, line in (*imports_of(path), *names_imported(path)):
+            package, _, rest = name.partition(".")
+            room = rest.partition(".")[0]
+            if package == "agents" and room in ROOMS:
                 assert ROOMS.index(room) <= ROOMS.index(own), f"{path}:{line} imports {name}, which stands above"
                 kept = room not in MAY_GO or own in (room, "registry", "commands", *MAY_GO)
                 assert kept or (room, own) == ("preferences", "algorithms"), f"{path}:{line} needs {name}"

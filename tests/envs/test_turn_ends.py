@@ -64,10 +64,6 @@ def saved(folder: Path, tokenizer: Any, **generation_config: Any) -> str:
     return str(folder)
 
 
-def spelled(tokenizer: HuggingFaceTokenizer) -> dict[str, str]:
-    return {spell(tokenizer, [token]): source for token, source in stop_tokens(tokenizer).items()}
-
-
 @pytest.mark.parametrize(
     ("inner", "closes"),
     [
@@ -80,7 +76,8 @@ def spelled(tokenizer: HuggingFaceTokenizer) -> dict[str, str]:
 )
 def test_the_token_that_closes_a_turn_in_the_template_ends_turns(inner: Any, closes: str) -> None:
     tokenizer = HuggingFaceTokenizer(inner)
-    assert spelled(tokenizer) == {inner.eos_token: "tokenizer", closes: "chat template"}
+    sources = {spell(tokenizer, [token]): source for token, source in stop_tokens(tokenizer).items()}
+    assert sources == {inner.eos_token: "tokenizer", closes: "chat template"}
     assert next(iter(stop_tokens(tokenizer))) == tokenizer.eos_token
     assert spell(tokenizer, [turn_end(tokenizer)]) == closes
 
@@ -135,16 +132,11 @@ def test_an_episode_ends_where_the_template_ends_the_turn() -> None:
         assert env.unwrapped.manifest["stop_tokens"] == [0, 2]
 
 
-def asked(env: Any) -> str:
-    """The first problem in the words of a chat."""
-    return str(env.streams.dataset.in_words(env.streams.dataset[0]))
-
-
 def test_gold_completions_end_with_the_token_that_closes_the_turn() -> None:
     env: Any = gymnasium.make_vec("rlvr/Addition-v0", num_envs=1, tokenizer=chatml(), prompt="chat")
     shown = demonstration(env.streams, 0)
     chat = [
-        {"role": "user", "content": asked(env)},
+        {"role": "user", "content": env.streams.dataset.in_words(env.streams.dataset[0])},
         {"role": "assistant", "content": shown.completion},
     ]
     inner = env.streams.rules.tokenizer.inner

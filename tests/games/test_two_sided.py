@@ -93,15 +93,6 @@ def test_greedy_opponents_win_where_they_can_and_else_prevent_it() -> None:
 PROBLEM = Problem("p", "", Start(SQUARE, (5,), 0))
 
 
-def judged(*said: str) -> tuple[float, Outcome, bool]:
-    """What becomes of moves, the policy's and the opponent's in turn."""
-    roles = itertools.cycle(["assistant", "user"])
-    messages = tuple(Message(role, text) for role, text in zip(roles, said, strict=False))
-    last = said[-1] if len(said) % 2 else said[-2]
-    verdict = TwoSidedVerifier()(Completion(last, messages), PROBLEM)
-    return verdict.score, verdict.outcome, bool(verdict.detail["over"])
-
-
 @pytest.mark.parametrize(
     ("said", "score", "outcome", "over"),
     [
@@ -118,7 +109,10 @@ def judged(*said: str) -> tuple[float, Outcome, bool]:
     ],
 )
 def test_a_game_is_worth_how_it_ends(said: list[str], score: float, outcome: Outcome, over: bool) -> None:
-    assert judged(*said) == (score, outcome, over)
+    roles = itertools.cycle(["assistant", "user"])
+    messages = tuple(Message(role, text) for role, text in zip(roles, said, strict=False))
+    verdict = TwoSidedVerifier()(Completion(said[-1 - (len(said) + 1) % 2], messages), PROBLEM)
+    assert (verdict.score, verdict.outcome, verdict.detail["over"]) == (score, outcome, over)
 
 
 def test_the_move_with_which_the_opponent_wins_reaches_the_verifier() -> None:

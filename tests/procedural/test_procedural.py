@@ -71,12 +71,7 @@ def judge_of(family):
         pytest.skip(str(error))
 
 
-def named(case):
-    family, difficulty = case
-    return f"{family.name}-{'-'.join(map(str, difficulty.values())) or 'default'}"
-
-
-@pytest.fixture(params=DIFFICULTIES, ids=named)
+@pytest.fixture(params=DIFFICULTIES, ids=lambda case: "-".join([case[0].name, *map(str, case[1].values())]))
 def case(request):
     return request.param
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+from typing import Any
 
 import pytest
 
@@ -14,12 +15,6 @@ from verifiers import Problem
 
 PROBLEM = Problem("p", "What is {6} * 7?", "42")
 ALL = pytest.mark.parametrize("prompt", PRESETS.values(), ids=list(PRESETS))
-
-
-def text_preset(name: str) -> TextPrompt:
-    prompt = PRESETS[name]
-    assert isinstance(prompt, TextPrompt)
-    return prompt
 
 
 @ALL
@@ -40,7 +35,7 @@ def test_a_preset_shows_the_problem_once_after_its_examples(prompt: TextPrompt |
 @pytest.mark.parametrize("name", ["gsm8k_cot_8shot", "minerva_math_4shot", "mbpp_3shot"])
 def test_an_example_s_answer_ends_where_the_next_example_begins(name: str) -> None:
     """A policy that imitates the examples and goes on with another one is stopped right after its answer."""
-    prompt = text_preset(name)
+    prompt: Any = PRESETS[name]
     for exemplar, following in itertools.pairwise(prompt.exemplars):
         shown = prompt.template.replace("{problem}", following.problem)
         continuation = exemplar.answer + prompt.separator + shown

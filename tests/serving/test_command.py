@@ -25,8 +25,6 @@ def test_it_serves_until_it_is_stopped() -> None:
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
         said = process.stdout.readline()
         match = re.fullmatch(r"serving exact at http://127\.0\.0\.1:(\d+)\n", said)
         assert match, process.stderr.read()

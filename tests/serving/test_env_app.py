@@ -15,7 +15,7 @@ from agents.serving.guard import RequestLimits
 from rlvr_envs import MessageEnv, TextCompletion, TokenEnv, TokenStreams
 from rlvr_envs.tasks import GuessNumber
 from tests.serving.service import Client, running
-from verifiers import MadeCall, Problem
+from verifiers import MadeCall
 
 GAMES = GuessNumber("train")
 CALL = {"name": "calculator", "arguments": {"expression": "6*7"}}
@@ -129,10 +129,6 @@ def test_contexts_that_begin_anew_replace_the_tokens() -> None:
     assert any(answer["observation"]["new_context"] for answer in said)
 
 
-def paid(tokens: Any, prompt_length: int, problem: Problem) -> float:
-    return len(tokens) - prompt_length
-
-
 def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
     limited = world("Addition", restrict_actions=True, prompt="chat")
     with running(create_env_app(limited, "Addition")) as client:
@@ -148,7 +144,7 @@ def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
         assert step(client, view["episode_id"], token_ids=[])[0] == 422
         taken = step(client, view["episode_id"], token_ids=view["legal_ids"][:1])  # none of these has ended it
         assert taken[1]["observation"]["legal_ids"]
-    streams = world("Addition", process_scorer=paid, max_new_tokens=3)
+    streams = world("Addition", process_scorer=lambda tokens, start, problem: len(tokens) - start, max_new_tokens=3)
     with running(create_env_app(streams, "Addition")) as client:
         (last,) = by_tokens(client, streams, 0, [49, 50, 51])
         assert last["observation"]["rewards"] == [1.0, 2.0, 3.0]

@@ -223,7 +223,6 @@ def test_it_serves_until_it_is_stopped_and_changes_nothing(folder: Path) -> None
     program = "import sys; from rlvr_envs.console import main; main()"
     command = [sys.executable, "-c", program, "watch", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         said = process.stdout.readline()
         match = re.fullmatch(r"watching at http://127\.0\.0\.1:(\d+)(/[\w-]{32}/) until Ctrl-C\n", said)
         assert match, said
