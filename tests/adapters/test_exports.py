@@ -96,9 +96,8 @@ def test_primeintellect_files(tmp_path: Path) -> None:
     source = (tmp_path / "sums" / "sums" / "__init__.py").read_text("utf-8")
     compile(source, "sums", "exec")
     assert "stop" not in source.lower()  # the model answers a chat, in its template
-    rows = [
-        json.loads(line) for line in (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
-    ]
+    lines = (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
+    rows = list(map(json.loads, lines))
     problem = environment_class("Addition").task.load(split="test")[1]
     assert rows[1]["prompt"][0]["content"].startswith(f"What is {str(problem.prompt).removesuffix('=')}?")
     assert json.loads(rows[1]["reference"]) == problem.reference

@@ -83,14 +83,12 @@ def test_the_call_that_the_template_writes_is_read_and_its_format_recognised(fam
     prompt = rendered(family, [question])
     chat = rendered(family, [question, {"role": "assistant", "content": "", "tool_calls": [CALL]}], reply=False)
     assert chat.startswith(prompt)
-    calls = dialogue.parse(tokenizer.encode(chat[len(prompt) :])).calls
+    said = tokenizer.encode(chat[len(prompt) :])
+    calls = dialogue.parse(said).calls
     assert [(call.name, call.arguments) for call in calls] == [("add", ARGUMENTS)]
     assert calls[0].id == ("123456789" if family == "mistral" else "")
     named = CALL_FORMATS[FORMATS.get(family, family)]
-    assert (
-        TemplateDialogue(tokenizer, [TOOL], call_format=named).parse(tokenizer.encode(chat[len(prompt) :])).calls
-        == calls
-    )
+    assert TemplateDialogue(tokenizer, [TOOL], call_format=named).parse(said).calls == calls
 
 
 def test_a_template_may_want_the_arguments_of_calls_as_text() -> None:
@@ -131,12 +129,8 @@ def test_nothing_that_others_say_becomes_a_special_token(family: str, role: str,
         return tokens[np.isin(tokens, special)].tolist()
 
     assert marks(said) == marks("harmless")
-    opening = (
-        dialogue.open([Message("system", said), Message("user", said)])
-        if family in ("chatml", "xml", "llama")
-        else None
-    )
-    if opening is not None:
+    if family in ("chatml", "xml", "llama"):
+        opening = dialogue.open([Message("system", said), Message("user", said)])
         harmless = dialogue.open([Message("system", "x"), Message("user", "x")])
         assert opening[np.isin(opening, special)].tolist() == harmless[np.isin(harmless, special)].tolist()
 

@@ -68,9 +68,7 @@ RULES = st.fixed_dictionaries(
     {
         "max_new_tokens": st.integers(1, 6),
         "stop": st.sampled_from([(), ("ab",), ("ba", "c"), (A,)]),
-        "process_scorer": st.sampled_from(
-            [None, lambda tokens, start, problem: (tokens[-1] == A) - 0.01 * len(tokens)]
-        ),
+        "process_scorer": st.sampled_from([None, lambda tokens, start, of: (tokens[-1] == A) - 0.01 * len(tokens)]),
         "end_condition": st.sampled_from([None, two_bs]),
     }
 )
@@ -315,9 +313,7 @@ def test_an_illegal_token_raises_and_the_whole_chunk_is_undone() -> None:
     env = vector_env(2, legal_actions=alternate)
     _, info = env.reset(options={"problems": np.array([0, 0])})
     assert np.flatnonzero(info["action_mask"][0]).tolist() == [A, EOS]
-    with pytest.raises(
-        IllegalTokenError, match=rf"token {B} of row 1 is not legal here: expected one of \[{A}, {EOS}\]"
-    ):
+    with pytest.raises(IllegalTokenError, match=rf"token {B} of row 1 is not legal here: expected .*\[{A}, {EOS}\]"):
         env.step_many([[EOS, A], [B, A]], [2, 2])
     assert env.streams.live.tolist() == [True, True]
     _, reward, terminated, _, info = env.step_many([[A, EOS], [A, B]], [2, 2])

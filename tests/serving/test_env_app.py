@@ -123,9 +123,8 @@ def test_tokens_are_those_of_an_episode_here() -> None:
 def test_contexts_that_begin_anew_replace_the_tokens() -> None:
     streams = world("Addition", tools="calculator", summarize_after=700, max_new_tokens=900)
     with running(create_env_app(streams, "Addition")) as client:
-        said = by_tokens(
-            client, streams, 0, *turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
-        )
+        texts = turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
+        said = by_tokens(client, streams, 0, *texts)
     assert any(answer["observation"]["new_context"] for answer in said)
 
 
@@ -206,12 +205,7 @@ def socket(app: Any, *messages: object, headers: tuple[tuple[bytes, bytes], ...]
 def test_openenvs_protocol() -> None:
     right = GAMES.gold_turns(GAMES[0])[-1]
     steps = [{"type": "step", "data": {"text": text}} for text in ("0", right, "1")]
-    wrong = [
-        "{",
-        {"type": "play"},
-        {"type": "step", "data": {"texts": "1"}},
-        {"type": "reset", "data": {"problem": -1}},
-    ]
+    wrong = ["{", {"type": "play"}, {"type": "step", "data": {"texts": ""}}, {"type": "reset", "data": {"problem": -1}}]
     asked = [steps[0], {"type": "reset", "data": {"problem": 0}}, *steps, {"type": "state"}, *wrong, {"type": "close"}]
     sent = socket(create_env_app(world(), "GuessNumber"), *asked)
     assert sent[0] == "websocket.accept"

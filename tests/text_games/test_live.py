@@ -13,21 +13,7 @@ from rlvr_envs.text_games.library import Said, TextGame, replay
 from verifiers import Completion, Message, Problem, VerifierFailureError
 from verifiers.sandbox import LiveProgram, ProgramEndedError
 
-WORDS = (
-    "[up]",
-    "[1]",
-    "[2]",
-    "[1 2]",
-    "[A B]",
-    "[A C]",
-    "[crane]",
-    "[e]",
-    r"\boxed{up}",
-    r"\boxed{3}",
-    r"\boxed{A C}",
-    "",
-    "[²]",
-)
+WORDS = ("[up]", "[1]", "[1 2]", "[A B]", "[A C]", "[e]", r"\boxed{up}", r"\boxed{3}", r"\boxed{A C}", "", "[²]")
 ALONE = [
     (TextArena, "GuessTheNumber-v0"),
     (TextArena, "TowerOfHanoi-v0"),

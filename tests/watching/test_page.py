@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -129,16 +130,9 @@ def test_tokens_are_colored_relative_to_the_group(page: Page, tmp_path: Path) ->
 
     def shares(card: int) -> list[float]:
         """Each token's opacity, negative where it is red."""
-        colors = (
-            page.locator(".card")
-            .nth(card)
-            .locator(".token")
-            .evaluate_all("all => all.map(one => one.style.background)")
-        )
-        parts = [
-            color.removeprefix("rgba(var(--").removesuffix(")").split("), ") if color else ["good", "0"]
-            for color in colors
-        ]
+        tokens = page.locator(".card").nth(card).locator(".token")
+        colors = tokens.evaluate_all("all => all.map(one => one.style.background)")
+        parts = [re.findall(r"--(\w+)\), ([\d.]+)", color)[0] if color else ("good", "0") for color in colors]
         return [float(share) * (1 if name == "good" else -1) for name, share in parts]
 
     with served(folder) as server:

@@ -34,11 +34,7 @@ PLAYED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-WALKS = [
-    ("GridWorld", {}),
-    ("GridWorld", {"n": 3, "split": "test", "step_reward": -0.5}),
-    ("Maze", {"step_reward": -0.3}),
-]
+WALKS = [("GridWorld", {}), ("GridWorld", {"n": 3, "split": "test"}), ("Maze", {"step_reward": -0.3})]
 
 
 def state_env(name: str, **options: Any) -> Any:
@@ -139,9 +135,7 @@ STICKS = {False: "17 13 13 12 12 12 17 17 17 17", True: "19 18 18 18 18 18 18 18
 def test_the_best_policy_at_cards_is_the_known_one(soft: bool) -> None:
     env = state_env("BlackjackHand")
     values = exact.optimal_values(exact.state_mdp(env))
-    for shown, least in zip(
-        ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10"], map(int, STICKS[soft].split()), strict=True
-    ):
+    for shown, least in zip(["A", *"23456789", "10"], map(int, STICKS[soft].split()), strict=True):
         for total in range(12 if soft else 11, 22):
             hit, stick = values.action[env.process.index[f"{total}{'s' if soft else ''}/{shown}"]]
             assert (stick > hit) == (total >= least), (total, shown)
