@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import agents
 from agents.commands import main
@@ -289,22 +290,15 @@ def pins(name: str) -> dict[str, str]:
     return {left: right for left, _, right in (line.partition("==") for line in lines if not line.startswith("#"))}
 
 
-def release(version: str) -> tuple[int, ...]:
-    numbers = [int(number) for number in version.split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
-
-
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
 def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
     bounds = requirements(PROJECT["dependencies"], *(EXTRAS[name] for name in ("train", "lora", "hub")))
-    assert release(bounds.pop("torch")) == release(pins("base")["torch"])
-    assert {name: release(bound) for name, bound in bounds.items()} == {
-        name: release(version) for name, version in pins("lowest").items()
+    assert Version(bounds.pop("torch")) == Version(pins("base")["torch"])
+    assert {name: Version(bound) for name, bound in bounds.items()} == {
+        name: Version(version) for name, version in pins("lowest").items()
     }
 
 
@@ -315,7 +309,7 @@ def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned |= {name: pins("text-games")[name] for name in ("textarena", "gem-llm")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
-            assert release(pinned[name]) >= release(bound), name
+            assert Version(pinned[name]) >= Version(bound), name
 
 
 def test_every_extra_is_named_where_it_is_needed() -> None:
