@@ -122,7 +122,7 @@ $(PYTHONS:%=test-%): test-%: .cache/%/.installed
 # The lowest versions that pyproject.toml allows, and what calls them; those of torch and vLLM are what all other targets have.
 test-lowest: .cache/lowest/.installed
 	env -u RLVR_DATA_DIR .cache/lowest/bin/pytest -n 2 --dist loadfile tests/verifiers tests/envs tests/data tests/procedural \
-		tests/test_readme.py tests/agents/test_cli.py tests/agents/test_lora.py tests/agents/test_policy.py
+		tests/test_project_files.py tests/agents/test_cli.py tests/agents/test_lora.py tests/agents/test_policy.py
 
 # The documentation as HTML; a warning is an error. Nothing is fetched but Sphinx and what it needs, beside .venv and not in it.
 docs: setup .cache/docs/packages/.installed

@@ -64,7 +64,7 @@ SUBJECTS: dict[str, tuple[str, list[str]]] = {
         "verifiers/statistics.py",
         [f"{VERIFIERS}statistics.py", f"{AGENTS}clusters.py", f"{AGENTS}evaluation.py"],
     ),
-    "streams": ("rlvr_envs/streams.py", [f"{ENVS}streams.py", f"{ENVS}turn_ends.py", f"{ENVS}starting_states.py"]),
+    "streams": ("rlvr_envs/streams.py", [f"{ENVS}streams.py", f"{ENVS}turn_ends.py"]),
     "composition": ("verifiers/composition.py", [f"{VERIFIERS}composition.py", "tests/data/test_data_layouts.py"]),
     "completion": ("verifiers/completion/*.py", ["tests/completion", f"{MATH}extract.py", f"{MATH}completions.py"]),
 }

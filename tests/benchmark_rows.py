@@ -26,20 +26,34 @@ class Case:
     """What the row becomes in the split `test`, or `train` where there is no other."""
     call: tuple[str, str | None, str]
     """Data set, configuration and split for which the hub is asked."""
-    optional: tuple[str, ...] = ("url", "subject", "level")
+    optional: tuple[str, ...]
     """Columns without which the row is a problem all the same."""
+
+
+def case(row: Row, problem: Problem, call: tuple[str, str | None, str], *optional: str) -> Case:
+    return Case(row, problem, call, optional or ("url", "subject", "level"))
+
+
+def asked(name: str, prompt: object, reference: object, gold: object = None, **metadata: object) -> Problem:
+    """A problem with a gold completion and other metadata."""
+    gold_completion = {} if gold is None else {"gold_completion": gold}
+    return Problem(name, str(prompt), reference, metadata | gold_completion)
 
 
 def deferred(row: Row, converter: str, *columns: str) -> StoredTests:
     return stored_tests(DataRow(row, 0, "here"), converter, *columns)
 
 
-def boxed(answer: object) -> Row:
-    return {"gold_completion": f"The answer is $\\boxed{{{answer}}}$."}
+def boxed(answer: object) -> str:
+    return f"The answer is $\\boxed{{{answer}}}$."
+
+
+def fenced(program: object, language: str = "python") -> str:
+    return f"```{language}\n{program}\n```"
 
 
 STDIN = "Double it.\n\nThe program reads standard input and writes to standard output."
-DOUBLE = {"gold_completion": "```python\nprint(2 * int(input()))\n```"}
+DOUBLE, GOLD_B = fenced("print(2 * int(input()))"), "The answer is B."
 GSM8K: Row = {"question": "A pen costs $2. What do 540 pens cost?", "answer": "2*540=<<2*540=1080>>1080\n#### 1,080"}
 MATH: Row = {
     "problem": "Find $1/2 + 1/4$.",
@@ -67,6 +81,7 @@ ARENA: Row = {"problem_idx": 7, "problem": "How many?", "answer": 25, "url": "u"
 HMMT25: Row = {"problem_idx": 8, "problem": "How far?", "answer": r"\frac{1}{2}", "subject": ["Algebra"]}
 DAPO: Row = {"prompt": "How many?", "solution": "34", "source_prompt": [], "url": "u"}
 TRAINING: Row = {"problem": "How far?", "answer": r"\sqrt{2}", "level": "3/8"}
+GAS, GASES = "Which gas?\n\n", ("neon", "argon", "radon", "xenon")
 GPQA: Row = {
     "Record ID": "rec1",
     "Question": "Which gas? ",
@@ -90,15 +105,13 @@ OLYMPIAD: Row = {
     "unit": None,
     "image_1": None,
 }
-NUMINA: Row = {
-    "problem": "How far?",
-    "solution": "Far.",
-    "answer": "$7$",
+NUMINA_DATA: Row = {
     "question_type": "math-word-problem",
     "problem_is_valid": "Yes",
     "solution_is_valid": "Yes",
     "source": "x",
 }
+NUMINA: Row = {"problem": "How far?", "solution": "Far.", "answer": "$7$", **NUMINA_DATA}
 SUPERGPQA: Row = {
     "uuid": "u1",
     "question": "Which gas?",
@@ -107,6 +120,7 @@ SUPERGPQA: Row = {
     "answer_letter": "B",
     "subject": "x",
 }
+LCB_TESTS = ("public_test_cases", "private_test_cases")
 LCB: Row = {
     "question_id": "q1",
     "question_content": "Double it.",
@@ -196,9 +210,11 @@ IFEVAL: Row = {
     "kwargs": [{"num_words": None}],
     "subject": "x",
 }
-SCHEMA: Row = {"json_schema": '{"type": "integer"}\n', "unique_id": "a-1", "subject": "x"}
+FITS, INTEGER = "Give a JSON value that fits this JSON schema.", '{"type": "integer"}'
+SCHEMA: Row = {"json_schema": f"{INTEGER}\n", "unique_id": "a-1", "subject": "x"}
 TABLE = "CREATE TABLE a (b INT); INSERT INTO a VALUES (1);"
-SQL: Row = {"sql_prompt": "Which b?", "sql_context": TABLE, "sql": "SELECT b FROM a;", "subject": "x"}
+QUERY = "SELECT b FROM a;"
+SQL: Row = {"sql_prompt": "Which b?", "sql_context": TABLE, "sql": QUERY, "subject": "x"}
 AMC23: Row = {"id": 3, "question": "How far?", "answer": 36.0, "url": "u"}
 HUMANEVAL: Row = {
     "task_id": "HumanEval/0",
@@ -220,65 +236,52 @@ def mbpp(task_id: int, **changes: object) -> Row:
     } | changes
 
 
+CONTEST_DATA: Row = {"cf_rating": 800, "time_limit": {"seconds": 2, "nanos": 0}}
 EVERY = {
-    "gsm8k": Case(
-        GSM8K,
-        Problem("gsm8k/test/0", str(GSM8K["question"]), "1,080", {"gold_completion": GSM8K["answer"]}),
-        ("openai/gsm8k", "main", "test"),
+    "gsm8k": case(
+        GSM8K, asked("gsm8k/test/0", GSM8K["question"], "1,080", GSM8K["answer"]), ("openai/gsm8k", "main", "test")
     ),
-    "math": Case(
+    "math": case(
         MATH,
-        Problem(
-            "math/test/0",
-            "Find $1/2 + 1/4$.",
-            r"\frac{3}{4}",
-            {"level": "Level 1", "type": "Prealgebra", "gold_completion": MATH["solution"]},
-        ),
+        asked("math/test/0", "Find $1/2 + 1/4$.", r"\frac{3}{4}", MATH["solution"], level="Level 1", type="Prealgebra"),
         ("DigitalLearningGmbH/MATH-lighteval", "default", "test"),
-        ("level", "type"),
+        *("level", "type"),
     ),
-    "math500": Case(
+    "math500": case(
         MATH500,
-        Problem(
-            "math500/test/algebra/1.json",
-            "Find $2^3$.",
-            "8",
-            {"subject": "Algebra", "level": 2, "gold_completion": r"It is $\boxed{8}$."},
-        ),
+        asked("math500/test/algebra/1.json", "Find $2^3$.", "8", MATH500["solution"], subject="Algebra", level=2),
         ("HuggingFaceH4/MATH-500", None, "test"),
     ),
-    "aime24": Case(
+    "aime24": case(
         AIME24,
-        Problem("aime24/60", "How many?", "025", {"solution": "Count them: 25.", "url": "u", **boxed("025")}),
+        asked("aime24/60", "How many?", "025", boxed("025"), solution="Count them: 25.", url="u"),
         ("HuggingFaceH4/aime_2024", None, "train"),
-        ("solution", "question", "url"),
+        *("solution", "question", "url"),
     ),
-    "amc23": Case(
-        AMC23, Problem("amc23/3", "How far?", "36", {"url": "u", **boxed(36)}), ("math-ai/amc23", None, "test")
-    ),
+    "amc23": case(AMC23, asked("amc23/3", "How far?", "36", boxed(36), url="u"), ("math-ai/amc23", None, "test")),
     **{
-        f"aime{year}": Case(
+        f"aime{year}": case(
             ARENA,
-            Problem(f"aime{year}/7", "How many?", "25", {"url": "u", **boxed(25)}),
+            asked(f"aime{year}/7", "How many?", "25", boxed(25), url="u"),
             (f"MathArena/aime_20{year}", None, "train"),
         )
         for year in (25, 26)
     },
-    "hmmt25": Case(
+    "hmmt25": case(
         HMMT25,
-        Problem("hmmt25/8", "How far?", r"\frac{1}{2}", {"subject": ["Algebra"], **boxed(r"\frac{1}{2}")}),
+        asked("hmmt25/8", "How far?", r"\frac{1}{2}", boxed(r"\frac{1}{2}"), subject=["Algebra"]),
         ("MathArena/hmmt_feb_2025", None, "train"),
     ),
-    "dapo_math_17k": Case(
+    "dapo_math_17k": case(
         DAPO,
-        Problem("dapo_math_17k/train/0", "How many?", "34", {"url": "u", **boxed(34)}),
+        asked("dapo_math_17k/train/0", "How many?", "34", boxed(34), url="u"),
         ("open-r1/DAPO-Math-17k-Processed", "en", "train"),
-        ("source_prompt", "url"),
+        *("source_prompt", "url"),
     ),
     **{
-        name: Case(
+        name: case(
             TRAINING,
-            Problem(f"{name}/{split_here}/0", "How far?", r"\sqrt{2}", {"level": "3/8", **boxed(r"\sqrt{2}")}),
+            asked(f"{name}/{split_here}/0", "How far?", r"\sqrt{2}", boxed(r"\sqrt{2}"), level="3/8"),
             (hub_id, None, split_there),
         )
         for name, split_here, hub_id, split_there in (
@@ -287,236 +290,181 @@ EVERY = {
             ("omni_math", "test", "KbsdJames/Omni-MATH", "test"),
         )
     },
-    "olympiadbench": Case(
+    "olympiadbench": case(
         OLYMPIAD,
-        Problem("olympiadbench/test/0", "Which?", "$1$, $-2$", {"id": 7, "unit": None, **boxed("$1$, $-2$")}),
+        asked("olympiadbench/test/0", "Which?", "$1$, $-2$", boxed("$1$, $-2$"), id=7, unit=None),
         ("Hothan/OlympiadBench", "OE_TO_maths_en_COMP", "train"),
-        ("id", "context", "unit", "image_1"),
+        *("id", "context", "unit", "image_1"),
     ),
-    "numina_math": Case(
+    "numina_math": case(
         NUMINA,
-        Problem(
-            "numina_math/train/0",
-            "How far?",
-            "$7$",
-            {
-                "question_type": "math-word-problem",
-                "problem_is_valid": "Yes",
-                "solution_is_valid": "Yes",
-                "source": "x",
-                **boxed("$7$"),
-            },
-        ),
+        asked("numina_math/train/0", "How far?", "$7$", boxed("$7$"), **NUMINA_DATA),
         ("AI-MO/NuminaMath-1.5", None, "train"),
-        ("solution", "source"),
+        *("solution", "source"),
     ),
-    "gpqa": Case(
+    "gpqa": case(
         GPQA,
-        Problem(
-            "gpqa/rec1",
-            "Which gas?\n\nA) neon\nB) argon\nC) radon\nD) xenon",
-            "B",
-            {"choices": ("neon", "argon", "radon", "xenon"), "gold_completion": "The answer is B."},
-        ),
+        asked("gpqa/rec1", f"{GAS}A) neon\nB) argon\nC) radon\nD) xenon", "B", GOLD_B, choices=GASES),
         ("Idavidrein/gpqa", "gpqa_diamond", "train"),
     ),
-    "mmlu_pro": Case(
+    "mmlu_pro": case(
         MMLU_PRO,
-        Problem(
-            "mmlu_pro/test/0",
-            "Which gas?\n\nA) neon\nB) argon\nC) C",
-            "B",
-            {"subject": "x", "choices": ("neon", "argon", "C"), "gold_completion": "The answer is B."},
+        asked(
+            "mmlu_pro/test/0", f"{GAS}A) neon\nB) argon\nC) C", "B", GOLD_B, subject="x", choices=("neon", "argon", "C")
         ),
         ("TIGER-Lab/MMLU-Pro", None, "test"),
-        ("answer", "subject"),
+        *("answer", "subject"),
     ),
-    "supergpqa": Case(
+    "supergpqa": case(
         SUPERGPQA,
-        Problem(
-            "supergpqa/u1",
-            "Which gas?\n\nA) B\nB) argon",
-            "B",
-            {"subject": "x", "choices": ("B", "argon"), "gold_completion": "The answer is B."},
-        ),
+        asked("supergpqa/u1", f"{GAS}A) B\nB) argon", "B", GOLD_B, subject="x", choices=("B", "argon")),
         ("m-a-p/SuperGPQA", None, "train"),
-        ("answer", "subject"),
+        *("answer", "subject"),
     ),
     **{
-        name: Case(
+        name: case(
             IFEVAL,
-            Problem(f"{name}/7", "No commas.", (Instruction("punctuation:no_comma"),), {"subject": "x"}),
+            asked(f"{name}/7", "No commas.", (Instruction("punctuation:no_comma"),), subject="x"),
             (hub_id, None, "train"),
         )
         for name, hub_id in (("ifeval", "google/IFEval"), ("ifbench", "allenai/IFBench_test"))
     },
-    "json_schema": Case(
+    "json_schema": case(
         SCHEMA,
-        Problem(
-            "json_schema/a-1",
-            'Give a JSON value that fits this JSON schema.\n\n```json\n{"type": "integer"}\n```',
-            '{"type": "integer"}\n',
-            {"subject": "x"},
-        ),
+        asked("json_schema/a-1", f"{FITS}\n\n{fenced(INTEGER, 'json')}", f"{INTEGER}\n", subject="x"),
         ("epfl-dlab/JSONSchemaBench", "Github_easy", "test"),
     ),
-    "sql": Case(
+    "sql": case(
         SQL,
-        Problem(
-            "sql/test/0",
-            f"{TABLE}\n\nWhich b?",
-            SQLReference("SELECT b FROM a;", (TABLE,)),
-            {"subject": "x", "gold_completion": "```sql\nSELECT b FROM a;\n```"},
-        ),
+        asked("sql/test/0", f"{TABLE}\n\nWhich b?", SQLReference(QUERY, (TABLE,)), fenced(QUERY, "sql"), subject="x"),
         ("gretelai/synthetic_text_to_sql", None, "test"),
     ),
-    "humaneval": Case(
+    "humaneval": case(
         HUMANEVAL,
-        Problem(
+        asked(
             "HumanEval/0",
-            str(HUMANEVAL["prompt"]),
+            HUMANEVAL["prompt"],
             CheckTests(entry_point="twice", test=str(HUMANEVAL["test"]), prefix=str(HUMANEVAL["prompt"])),
-            {"entry_point": "twice", "gold_completion": "    return 2 * x\n"},
+            HUMANEVAL["canonical_solution"],
+            entry_point="twice",
         ),
         ("openai/openai_humaneval", None, "test"),
     ),
-    "mbpp": Case(
+    "mbpp": case(
         mbpp(11),
-        Problem(
+        asked(
             "mbpp/11",
             "Write a function to negate a number.\nYour code should pass these tests:\n\n"
             "assert negate(1) == -1\nassert negate(0) == 0",
             AssertTests(asserts=("assert negate(1) == -1", "assert negate(0) == 0"), setup=""),
-            {
-                "task_id": 11,
-                "text": "Write a function to negate a number.",
-                "code": "def negate(x):\r\n    return -x",
-                "challenge_test_list": ("assert negate(-5) == 5",),
-                "gold_completion": "```python\ndef negate(x):\r\n    return -x\n```",
-            },
+            fenced(mbpp(11)["code"]),
+            challenge_test_list=("assert negate(-5) == 5",),
+            **{name: mbpp(11)[name] for name in ("task_id", "text", "code")},
         ),
         ("google-research-datasets/mbpp", "full", "test"),
     ),
-    "livecodebench": Case(
+    "livecodebench": case(
         LCB,
-        Problem(
-            "livecodebench/q1",
-            STDIN,
-            deferred(LCB, "livecodebench", "public_test_cases", "private_test_cases", "metadata"),
-        ),
+        asked("livecodebench/q1", STDIN, deferred(LCB, "livecodebench", *LCB_TESTS, "metadata")),
         ("lighteval/code_generation_lite", "release_v6", "test"),
-        ("starter_code", "metadata"),
+        *("starter_code", "metadata"),
     ),
     **{
-        name: Case(
+        name: case(
             APPS,
-            Problem(
-                f"{name}/test/0",
-                STDIN,
-                deferred(APPS, "input_output", "input_output", "starter_code"),
-                {"url": "u", **DOUBLE},
-            ),
+            asked(f"{name}/test/0", STDIN, deferred(APPS, *["input_output"] * 2, "starter_code"), DOUBLE, url="u"),
             call,
-            ("solutions", "starter_code", "url"),
+            *("solutions", "starter_code", "url"),
         )
         for name, call in (("apps", ("codeparrot/apps", "all", "test")), ("taco", ("parquet", None, "train")))
     },
-    "codecontests": Case(
-        CONTEST,
-        Problem(
-            "codecontests/test/0",
-            STDIN,
-            deferred(CONTEST, "codecontests", "public_tests", "private_tests", "generated_tests", "time_limit"),
-            {"cf_rating": 800, "time_limit": {"seconds": 2, "nanos": 0}, **DOUBLE},
-        ),
-        ("deepmind/code_contests", None, "test"),
-        ("solutions", "time_limit", "cf_rating"),
-    ),
-    "deepcoder": Case(
+    **{
+        name: case(
+            CONTEST | {"solutions": solutions},
+            asked(
+                f"{name}/test/0",
+                f"{STDIN}{extra}",
+                deferred(CONTEST, name, *CONTEST_TESTS, "time_limit"),
+                fenced(solutions["solution"][1], name.partition("_")[2] or "python"),
+                **CONTEST_DATA,
+            ),
+            ("deepmind/code_contests", None, "test"),
+            *("solutions", "time_limit", "cf_rating"),
+        )
+        for name, extra, solutions in (
+            ("codecontests", "", CONTEST["solutions"]),
+            ("codecontests_cpp", " Write it in C++.", {"language": [3, 2], "solution": ["print(1)", DOUBLE_CPP]}),
+            ("codecontests_java", " Write it in Java.", {"language": [3, 4], "solution": ["print(1)", DOUBLE_JAVA]}),
+        )
+    },
+    "deepcoder": case(
         DEEPCODER,
-        Problem(
+        asked(
             "deepcoder/test/0",
             "Double it.\n\nThe tests call the function `twice`.",
             deferred(DEEPCODER, "test_list", "tests"),
-            {"gold_completion": "```python\ndef twice(n):\n    return 2 * n\n```"},
+            fenced("def twice(n):\n    return 2 * n"),
         ),
         ("agentica-org/DeepCoder-Preview-Dataset", "codeforces", "test"),
-        ("solutions",),
+        "solutions",
     ),
-    **{
-        f"codecontests_{language}": Case(
-            CONTEST | {"solutions": {"language": [3, number], "solution": ["print(1)", program]}},
-            Problem(
-                f"codecontests_{language}/test/0",
-                f"{STDIN} Write it in {title}.",
-                deferred(CONTEST, f"codecontests_{language}", *CONTEST_TESTS, "time_limit"),
-                {
-                    "cf_rating": 800,
-                    "time_limit": {"seconds": 2, "nanos": 0},
-                    "gold_completion": f"```{language}\n{program}\n```",
-                },
-            ),
-            ("deepmind/code_contests", None, "test"),
-            ("solutions", "time_limit", "cf_rating"),
-        )
-        for language, number, title, program in (("cpp", 2, "C++", DOUBLE_CPP), ("java", 4, "Java", DOUBLE_JAVA))
-    },
-    "leetcode": Case(
+    "leetcode": case(
         LEETCODE,
-        Problem(
+        asked(
             "leetcode/double",
             "Double it.\n\nComplete this code:\n\n```python\nclass Solution:\n    def double(self, n):\n```",
-            CheckTests("Solution().double", "def check(candidate):\n    assert candidate(n=2) == 4", "import math\n"),
-            {"difficulty": "Easy", "gold_completion": f"```python\n{LEETCODE['completion']}\n```"},
+            CheckTests("Solution().double", str(LEETCODE["test"]), "import math\n"),
+            fenced(LEETCODE["completion"]),
+            difficulty="Easy",
         ),
         ("newfacade/LeetCodeDataset", None, "test"),
-        ("difficulty",),
+        "difficulty",
     ),
-    "classeval": Case(
+    "classeval": case(
         CLASSEVAL,
-        Problem(
+        asked(
             "classeval/ClassEval_7",
             "Complete the class Twice:\n\n```python\nclass Twice:\n    def of(self, n):\n```",
             FunctionTests(f"from solution import *\n{CLASSEVAL['test']}", together=True),
-            {"class_name": "Twice", "gold_completion": f"```python\n{CLASSEVAL['solution_code']}\n```"},
+            fenced(CLASSEVAL["solution_code"]),
+            class_name="Twice",
         ),
         ("FudanSELab/ClassEval", None, "test"),
-        (),
     ),
-    "kodcode": Case(
+    "kodcode": case(
         KODCODE,
-        Problem(
+        asked(
             "kodcode/K_1",
             "Double it.",
             FunctionTests(str(KODCODE["test"]), together=True),
-            {"style": "instruct", "gold_completion": "```python\ndef twice(n): return 2 * n\n```"},
+            fenced(KODCODE["solution"]),
+            style="instruct",
         ),
         ("KodCode/KodCode-Light-RL-10K", None, "train"),
-        ("style",),
+        "style",
     ),
-    "bigcodebench": Case(
+    "bigcodebench": case(
         BIGCODEBENCH,
-        Problem(
+        asked(
             "bigcodebench/BigCodeBench/0",
             "Double it.",
             FunctionTests(f"from solution import *\n{BIGCODEBENCH['test']}", entry_point="task_func", together=True),
-            {
-                "entry_point": "task_func",
-                "libs": "['math']",
-                "gold_completion": "```python\nimport math\ndef task_func(n):\n    return 2 * n\n```",
-            },
+            fenced("import math\ndef task_func(n):\n    return 2 * n"),
+            entry_point="task_func",
+            libs="['math']",
         ),
         ("bigcode/bigcodebench", None, "v0.1.2"),
-        ("libs",),
+        "libs",
     ),
-    "ds1000": Case(
+    "ds1000": case(
         DS1000,
-        Problem(
+        asked(
             "ds1000/3",
             "Problem:\nDouble it.\n\nA:\n<code>\nn = 2\n</code>\n\n"
             "Write only the code that follows, without the code that is given above.",
             FunctionTests(f"{DS1000['code_context']}{SOLUTION_AS_TEXT}", together=True),
-            {"library": "Numpy", "gold_completion": "```python\nm = 2 * n\n```"},
+            fenced("m = 2 * n"),
+            library="Numpy",
         ),
         ("xlangai/DS-1000", None, "test"),
     ),

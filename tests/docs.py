@@ -40,8 +40,6 @@ FILES = {match[1]: code for page in PAGES for _, code in blocks(page, "python") 
 def extension(name: str) -> ModuleType:
     """A module of docs/_ext."""
     spec = importlib.util.spec_from_file_location(f"docs_{name}", DOCS / "_ext" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)  # type: ignore[arg-type] # the file is there
+    spec.loader.exec_module(module)  # type: ignore[union-attr]
     return module

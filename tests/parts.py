@@ -69,7 +69,6 @@ FULL_FILES = (
     "math/test_math_batch.py",
     "math/test_math_renaming.py",
     "math/test_math_robust.py",
-    "procedural/test_function.py",
     "procedural/test_procedural.py",
     "serving/test_command.py",
     "test_docs_course.py",

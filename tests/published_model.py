@@ -27,7 +27,6 @@ def chat_policy(temperature: float) -> tuple[Any, HuggingFaceTokenizer]:
 
     config = PolicyConfig(temperature=temperature, precision="float32")
     policy, tokenizer = load_policy(folder, config, dtype="float32", device="cpu")
-    assert isinstance(tokenizer, HuggingFaceTokenizer)
     assert tokenizer.chat_template is not None
     return policy, tokenizer
 
@@ -35,9 +34,7 @@ def chat_policy(temperature: float) -> tuple[Any, HuggingFaceTokenizer]:
 def sums(tokenizer: Tokenizer, num_envs: int, **settings: Any) -> TokenVectorEnv:
     """Sums in words, under the chat template."""
     defaults = {"prompt": "chat", "max_new_tokens": BUDGET, "verifier": share_of_digits}
-    env = gym.make_vec("rlvr/Addition-v0", num_envs=num_envs, tokenizer=tokenizer, **(defaults | settings))
-    assert isinstance(env, TokenVectorEnv)
-    return env
+    return gym.make_vec("rlvr/Addition-v0", num_envs=num_envs, tokenizer=tokenizer, **(defaults | settings))
 
 
 def share_of_digits(completion: str, problem: Problem) -> Verdict:

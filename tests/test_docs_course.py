@@ -24,8 +24,14 @@ def code_cells(notebook: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("notebook", sorted(COURSE.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_a_notebook_is_stored_with_its_outputs(notebook: Path) -> None:
-    """Site and GitHub show what is stored: `docs/course/run.py --write` stores it."""
+def test_a_notebook_is_stored_with_its_outputs_and_still_prints_them(
+    notebook: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Site and GitHub show what is stored: `docs/course/run.py --write` stores it.
+
+    Its cells run in order, as in a notebook, but in this process. Decimals, which other kernels round otherwise, and figures
+    are not compared.
+    """
     cells = code_cells(notebook)
     assert [cell["execution_count"] for cell in cells] == list(range(1, len(cells) + 1))
     outputs = [output for cell in cells for output in cell["outputs"]]
@@ -35,19 +41,13 @@ def test_a_notebook_is_stored_with_its_outputs(notebook: Path) -> None:
     assert solution["source"][0] == "# Solution\n"
     assert solution["metadata"] == {"jupyter": {"source_hidden": True}, "tags": ["hide-input"]}
     assert "".join(solution["outputs"][0]["text"]).startswith("Right")
-
-
-@pytest.mark.parametrize("notebook", sorted(COURSE.glob("*.ipynb")), ids=lambda path: path.stem)
-def test_a_notebook_still_prints_what_is_stored(notebook: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its cells run in order, as in a notebook, but in this process. Decimals, which other kernels round otherwise, and figures
-    are not compared."""
     pyplot = pytest.importorskip("matplotlib.pyplot")
     pyplot.switch_backend("agg")
     monkeypatch.chdir(COURSE)
     monkeypatch.syspath_prepend(COURSE)
     names: dict[str, Any] = {"__name__": "__main__"}
     try:
-        for cell in code_cells(notebook):
+        for cell in cells:
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile("".join(cell["source"]), notebook.name, "exec"), names)
@@ -55,12 +55,3 @@ def test_a_notebook_still_prints_what_is_stored(notebook: Path, monkeypatch: pyt
             assert DECIMAL.sub("#", printed.getvalue()) == DECIMAL.sub("#", stored), "".join(cell["source"])
     finally:
         pyplot.close("all")
-
-
-def test_the_index_names_all_lessons() -> None:
-    index = (COURSE / "index.md").read_text(encoding="utf-8")
-    lessons = sorted(path.stem for path in COURSE.glob("*.ipynb"))
-    assert len(lessons) == 12
-    for lesson in lessons:
-        assert f"({lesson}.ipynb)" in index
-        assert f"\n{lesson}\n" in index

@@ -1,17 +1,24 @@
-"""Every page is in the tree, links lead somewhere, and every environment, algorithm and option named is one. Without Sphinx."""
+"""Pages name what is there: links, environments, algorithms, options and agents, without Sphinx."""
 
 from __future__ import annotations
 
+import ast
+import inspect
 import os
+import pkgutil
 import re
+import sys
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from agents import AGENTS
 from rlvr_envs import ENVIRONMENTS
 from rlvr_envs.tasks import BENCHMARKS
-from tests.docs import DOCS, PAGES, ROOT, extension, name_of
+from tests.docs import DOCS, PAGES, ROOT, blocks, extension, name_of
 
 COMMANDS_PAGE = DOCS / "command-line.md"
 LINK = re.compile(r"(?<!`)\]\((?!https?:)([^)\s#]*)(?:#([\w-]+))?\)")
@@ -46,11 +53,11 @@ def test_every_page_is_in_the_tree_once() -> None:
     assert reached == {*PAGES, *DOCS.glob("course/*.ipynb")}
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
+@pytest.mark.parametrize("page", [*PAGES, ROOT / "README.md", ROOT / "CONTRIBUTING.md"], ids=lambda page: page.stem)
 def test_links_lead_somewhere(page: Path) -> None:
     for path, anchor in LINK.findall(CODE.sub("", page.read_text(encoding="utf-8"))):
         target = Path(os.path.normpath(page.parent / path)) if path else page
-        assert target.is_file(), path
+        assert target.exists(), path
         assert target.is_relative_to(ROOT)
         assert not anchor or anchor in anchors(target), (path, anchor)
 
@@ -59,19 +66,13 @@ def _read(page: Path) -> str:
     return page.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if "<!-- end -->" in _read(page)], ids=name_of)
-def test_generated_parts_are_up_to_date(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_generated_parts_have_an_end_and_are_up_to_date(page: Path) -> None:
     pytest.importorskip("torch")
-    text = _read(page)
-    assert extension("generated").fill(text) == text, "run: .venv/bin/python docs/_ext/generated.py"
-
-
-def test_every_generated_part_has_an_end() -> None:
-    pytest.importorskip("torch")
-    generated = extension("generated")
-    for page in PAGES:
-        starts = len(re.findall(generated.START, _read(page), re.MULTILINE))
-        assert starts == len(generated.MARKER.findall(_read(page))) == _read(page).count("<!-- end -->"), page
+    text, generated = _read(page), extension("generated")
+    starts = len(re.findall(generated.START, text, re.MULTILINE))
+    assert starts == len(generated.MARKER.findall(text)) == text.count("<!-- end -->")
+    assert not starts or generated.fill(text) == text, "run: .venv/bin/python docs/_ext/generated.py"
 
 
 GAMES_OF_OTHERS = ("rlvr/TextArena-v0", "rlvr/GEM-v0")
@@ -109,6 +110,9 @@ def test_every_algorithm_has_a_page(name: str) -> None:
     assert "$$" in text
     assert "arXiv" in text or "Williams 1992" in text or "Kakade 2001" in text or "Sutton" in text
     assert "reward of sampled completions, after training | 0." in text
+    settings = re.findall(r"^\| `(\w+)` \| `.+` \| (.*) \|$", text, re.MULTILINE)
+    assert settings
+    assert all(meaning for _, meaning in settings), settings
 
 
 def test_every_command_has_its_options_on_the_page() -> None:
@@ -118,14 +122,6 @@ def test_every_command_has_its_options_on_the_page() -> None:
     assert re.findall(r"^<!-- options: (\S+) -->$", text, re.MULTILINE) == list(ENTRIES)
     assert "| `--pass-at` |  | Numbers k for which to report pass@k" in text
     assert len(re.findall(r"^\| `--learning-rate` \|", text, re.MULTILINE)) == 2, "those of sft and train-rm"
-
-
-def test_every_setting_of_an_algorithm_is_explained() -> None:
-    for name in AGENTS:
-        text = _read(DOCS / "algorithms" / f"{name.replace('++', '-plus-plus')}.md")
-        settings = re.findall(r"^\| `(\w+)` \| `.+` \| (.*) \|$", text, re.MULTILINE)
-        assert settings, name
-        assert all(meaning for _, meaning in settings), (name, settings)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -148,3 +144,81 @@ def help_of(capsys: pytest.CaptureFixture[str], *command: str) -> set[str]:
         main([*command, "--help"])
     assert ended.value.code == 0, command
     return set(re.findall(r"--([a-z-]+)", capsys.readouterr().out)) | {"help"}
+
+
+AGENTS_PAGE = (DOCS / "agents.md").read_text(encoding="utf-8")
+AGENT_ROW = re.compile(r"^\| `([\w+-]+)` \| (.*) \| (.*) \| `(sequence-mean[\w-]*|token-mean)` \|(.*)\|$", re.MULTILINE)
+ROWS = {name: parts for name, *parts in AGENT_ROW.findall(AGENTS_PAGE)}
+
+
+def test_ten_lines_make_an_agent() -> None:
+    example = blocks(ROOT / "docs" / "how-to" / "agent.md", "python")[0][1]
+    agent = re.search(r"class DualClipOPO.*?(?=\n\n\n)", example, re.DOTALL)
+    assert len([line for line in agent.group().splitlines() if line.strip()]) <= 10
+
+
+def test_every_agent_is_in_the_table() -> None:
+    assert list(ROWS) == list(AGENTS)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_row_says_what_the_code_does(name: str) -> None:
+    pytest.importorskip("torch")
+    from agents import advantages, agent_classes, losses
+
+    advantage, loss, aggregation, knobs = ROWS[name]
+    cls, config = agent_classes(name)
+    fields = inspect.signature(config).parameters
+    assert fields["aggregation"].default == aggregation
+    settings = re.findall(r"`(\w+)`", knobs.replace("`weighted_sum`", "").replace("`npg`", ""))
+    assert set(settings) <= set(fields)
+    modules = [sys.modules[base.__module__] for base in cls.__mro__ if base.__module__.startswith("agents.")]
+    for text, home in ((advantage, advantages), (loss, losses)):
+        for function in re.findall(r"`(\w+)`", text):
+            assert any(_uses(module, getattr(home, function)) for module in modules)
+
+
+def _uses(module: ModuleType, function: Callable[..., object]) -> bool:
+    """Whether a module imports a function, or imports from a module of ours that does."""
+    objects = list(vars(module).values())
+    sources = {sys.modules.get(getattr(value, "__module__", "")) for value in objects if callable(value)}
+    ours = [source for source in sources if source is not None and source.__name__.startswith("agents.")]
+    return function in objects or any(
+        function in vars(source).values() for source in ours if source.__name__ != function.__module__
+    )
+
+
+def test_every_difference_from_trl_is_documented_and_tested() -> None:
+    """Without TRL: its tests are read, not imported."""
+    module = ast.parse((ROOT / "tests" / "trl" / "test_differences.py").read_text(encoding="utf-8"))
+    tests = [node.name for node in module.body if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    table = AGENTS_PAGE.partition("`tests/trl/test_differences.py`:")[2]
+    rows = re.findall(r"^\| ([^|]+?) \| .* \|$", table, re.MULTILINE)[1:]  # below the head
+    names = [re.sub(r"\W+", "_", re.sub(r"[.']", "", row.lower())) for row in rows]
+    assert [f"test_{name}" for name in names] == tests
+
+
+def test_every_switch_of_the_page_on_speed_is_one() -> None:
+    pytest.importorskip("torch")
+    from agents import LearnerConfig, PolicyConfig
+    from agents.commands.train_options import TrainOptions
+    from rlvr_envs import Rules
+
+    page = (ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    switches = {*re.findall(r"^\| .* \| .* \| .*`(\w+)` \|$", page, re.MULTILINE)}
+    assert {"shared_prefix", "checkpointing", "skip_zero_advantages", "max_cached_tokens"} <= switches
+    policy, learner, rules, command = (
+        {field.name for field in fields(config)} for config in (PolicyConfig, LearnerConfig, Rules, TrainOptions)
+    )
+    assert switches <= policy | learner | rules
+    assert switches & policy <= command
+
+
+def test_the_steps_of_ppo_name_what_does_them() -> None:
+    pytest.importorskip("torch")
+    from agents.algorithms import ppo
+
+    steps = ppo.__doc__.partition("One training step")[2].partition("Departures")[0]
+    names = re.findall(r"\b(?:[a-z]\w+\.)\w+(?:\.\w+)*", steps)
+    assert len(names) == 15
+    assert all(callable(pkgutil.resolve_name(f"agents.{name}")) for name in names)

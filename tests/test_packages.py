@@ -13,6 +13,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 import agents
 from agents.commands import main
@@ -89,11 +90,6 @@ MAY_GO = (
 """Rooms that only the registry and the commands, or none, import: each can be deleted with them."""
 
 
-def room_of(module: str) -> str | None:
-    """The room of a module of `agents`; None for the face."""
-    return module.split(".")[1] if "." in module else None
-
-
 def names_imported(path: Path) -> list[tuple[str, int]]:
     """What `from module import name` may import as a module."""
     return [
@@ -104,12 +100,6 @@ def names_imported(path: Path) -> list[tuple[str, int]]:
     ]
 
 
-def modules_imported(path: Path) -> list[tuple[str, int]]:
-    """Also the modules of `from agents import policies`."""
-    own = {f"agents.{room}" for room in ROOMS}
-    return imports_of(path) + [(name, line) for name, line in names_imported(path) if name in own]
-
-
 def test_the_rooms_of_agents_stand_one_on_another() -> None:
     paths = [path for path in (ROOT / "agents").glob("*") if path.suffix == ".py" or (path / "__init__.py").exists()]
     assert {path.stem for path in paths} - {"__init__", "__main__"} == set(ROOMS)
@@ -117,9 +107,10 @@ def test_the_rooms_of_agents_stand_one_on_another() -> None:
         own = path.relative_to(ROOT / "agents").parts[0].removesuffix(".py")
         if own.startswith("__"):
             continue
-        for name, line in modules_imported(path):
-            room = room_of(name) if name.partition(".")[0] == "agents" else None
-            if room is not None:
+        for name, line in (*imports_of(path), *names_imported(path)):
+            package, _, rest = name.partition(".")
+            room = rest.partition(".")[0]
+            if package == "agents" and room in ROOMS:
                 assert ROOMS.index(room) <= ROOMS.index(own), f"{path}:{line} imports {name}, which stands above"
                 kept = room not in MAY_GO or own in (room, "registry", "commands", *MAY_GO)
                 assert kept or (room, own) == ("preferences", "algorithms"), f"{path}:{line} needs {name}"
@@ -178,13 +169,6 @@ def test_what_environments_share_knows_none_of_them(room: str) -> None:
             assert not above, f"{path}:{line} imports {name}"
 
 
-@pytest.mark.parametrize("package", MAY_IMPORT)
-def test_importing_a_package_loads_nothing_heavy(package: str) -> None:
-    code = f"import {package}, sys; print([name for name in {HEAVY!r} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def loaded(code: str) -> set[str]:
     """The modules that are loaded once code has run in a new process."""
     code = f"import json, sys\n{code}\nprint(json.dumps(list(sys.modules)))"
@@ -208,18 +192,13 @@ def test_a_face_loads_what_it_names_when_it_is_used(face: str, own: set[str]) ->
     assert {name for name in loaded(f"import {face}") if f"{name}.".startswith(f"{within}.")} == own
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "agents.settings.agent",
-        "agents.tables.agent",
-        "agents.tables.q_learning",
-        "agents.distributed.ranks",
-        "agents.losses",
-    ],
-)
-def test_tables_ranks_and_settings_need_no_torch(module: str) -> None:
-    assert loaded(f"import {module}").isdisjoint({"torch", "transformers"})
+LIGHT = ("agents.settings.agent", "agents.tables.q_learning", "agents.distributed.ranks", "agents.losses")
+
+
+@pytest.mark.parametrize("module", [*MAY_IMPORT, *LIGHT])
+def test_packages_tables_ranks_and_settings_load_nothing_heavy(module: str) -> None:
+    heavy = HEAVY if module in MAY_IMPORT else ("torch", "transformers")
+    assert loaded(f"import {module}").isdisjoint(heavy)
 
 
 def test_help_loads_no_torch() -> None:
@@ -311,22 +290,15 @@ def pins(name: str) -> dict[str, str]:
     return {left: right for left, _, right in (line.partition("==") for line in lines if not line.startswith("#"))}
 
 
-def release(version: str) -> tuple[int, ...]:
-    numbers = [int(number) for number in version.split(".")]
-    while numbers and not numbers[-1]:
-        numbers.pop()
-    return tuple(numbers)
-
-
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 
 def test_the_lowest_versions_that_are_tested_are_the_lower_bounds() -> None:
     bounds = requirements(PROJECT["dependencies"], *(EXTRAS[name] for name in ("train", "lora", "hub")))
-    assert release(bounds.pop("torch")) == release(pins("base")["torch"])
-    assert {name: release(bound) for name, bound in bounds.items()} == {
-        name: release(version) for name, version in pins("lowest").items()
+    assert Version(bounds.pop("torch")) == Version(pins("base")["torch"])
+    assert {name: Version(bound) for name, bound in bounds.items()} == {
+        name: Version(version) for name, version in pins("lowest").items()
     }
 
 
@@ -337,7 +309,7 @@ def test_the_pinned_versions_are_within_the_bounds() -> None:
     pinned |= {name: pins("text-games")[name] for name in ("textarena", "gem-llm")}
     for name, bound in requirements(PROJECT["dependencies"], *EXTRAS.values()).items():
         if name != "vllm":
-            assert release(pinned[name]) >= release(bound), name
+            assert Version(pinned[name]) >= Version(bound), name
 
 
 def test_every_extra_is_named_where_it_is_needed() -> None:

@@ -7,9 +7,7 @@ import os
 
 _NEEDED = {
     "test_in_trl.py": ("trl",),
-    "test_in_trl_episodes.py": ("trl",),
     "test_in_verl.py": ("verl", "ray"),
-    "test_in_verl_episodes.py": ("verl", "ray"),
     "test_in_openenv.py": ("openenv", "fastmcp", "fastapi"),
     "test_in_openrlhf.py": ("openrlhf", "aiohttp", "fastapi"),
     "test_in_primeintellect.py": ("fastapi",),

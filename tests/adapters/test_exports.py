@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import runpy
-from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -34,24 +32,17 @@ def test_a_reference_that_would_be_another_one_is_refused(reference: object) -> 
         json_row(Problem("p", "", reference), "")
 
 
-def scorer_in(folder: Path) -> Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]:
-    """What the harness finds in an exported folder."""
-    return cast(
-        "Callable[[Mapping[str, Any], Sequence[str]], dict[str, float]]",
-        runpy.run_path(str(folder / "metrics.py"))["process_results"],
-    )
+def function_in(path: Path, name: str) -> Any:
+    """What another library finds in a Python file."""
+    return runpy.run_path(str(path))[name]
 
 
 @pytest.fixture
 def verl_rows(tmp_path: Path) -> dict[str, object]:
     """Arguments of rlvr/Text-v0 for rows of two sources, of which "03" is right by one verifier and wrong by the other."""
+    answer = {"reward_model": {"ground_truth": "3"}}
     rows = [
-        {
-            "data_source": source,
-            "prompt": [{"role": "user", "content": "1 + 2?"}],
-            "reward_model": {"ground_truth": "3"},
-            "extra_info": {},
-        }
+        {"data_source": source, "prompt": [{"role": "user", "content": "1 + 2?"}], **answer, "extra_info": {}}
         for source in ("mine/text", "openai/gsm8k")
     ]
     path = tmp_path / "rows.jsonl"
@@ -62,7 +53,7 @@ def verl_rows(tmp_path: Path) -> dict[str, object]:
 def test_lm_eval_judges_each_row_by_its_source(tmp_path: Path, verl_rows: dict[str, object]) -> None:
     lm_eval.export("Text", tmp_path / "mixed", split="train", **verl_rows)
     rows = [json.loads(line) for line in (tmp_path / "mixed" / "mixed.jsonl").read_text("utf-8").splitlines()]
-    score = scorer_in(tmp_path / "mixed")
+    score = function_in(tmp_path / "mixed" / "metrics.py", "process_results")
     assert [score(row, ["03"])["score"] for row in rows] == [0.0, 1.0]
     assert [score(row, ["3"])["score"] for row in rows] == [1.0, 1.0]
 
@@ -84,12 +75,12 @@ def test_a_verifier_that_can_not_be_written_is_refused(tmp_path: Path, verl_rows
 
 
 def test_lm_eval_files(tmp_path: Path) -> None:
-    yaml = lm_eval.export("Addition", tmp_path / "sums", split="test", limit=2)
+    yaml = lm_eval.export("Addition", tmp_path / "sums", limit=2)
     assert sorted(path.name for path in yaml.parent.iterdir()) == ["metrics.py", "sums.jsonl", "sums.yaml"]
     problems = environment_class("Addition").task.load(split="test")
     rows = [json.loads(line) for line in (tmp_path / "sums" / "sums.jsonl").read_text("utf-8").splitlines()]
-    assert [row["prompt"] for row in rows] == [problems[0].prompt, problems[1].prompt]
-    score = scorer_in(yaml.parent)
+    assert [row["prompt"] for row in rows] == [problems[0].prompt, problems[1].prompt]  # of the test split, by default
+    score = function_in(tmp_path / "sums" / "metrics.py", "process_results")
     assert score(rows[0], [str(problems[0].reference)]) == {"score": 1.0, "verifier_errors": 0.0}
     assert score(rows[0], ["no"])["score"] == 0.0
 
@@ -105,9 +96,8 @@ def test_primeintellect_files(tmp_path: Path) -> None:
     source = (tmp_path / "sums" / "sums" / "__init__.py").read_text("utf-8")
     compile(source, "sums", "exec")
     assert "stop" not in source.lower()  # the model answers a chat, in its template
-    rows = [
-        json.loads(line) for line in (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
-    ]
+    lines = (tmp_path / "sums" / "sums" / "problems.jsonl").read_text("utf-8").splitlines()
+    rows = list(map(json.loads, lines))
     problem = environment_class("Addition").task.load(split="test")[1]
     assert rows[1]["prompt"][0]["content"].startswith(f"What is {str(problem.prompt).removesuffix('=')}?")
     assert json.loads(rows[1]["reference"]) == problem.reference
@@ -120,16 +110,6 @@ def test_a_folder_that_can_not_be_a_package_is_refused(tmp_path: Path) -> None:
         primeintellect.export("Addition", tmp_path / "sums", limit=0)
 
 
-def loaded(path: Path) -> Any:
-    """A Python file as a module, as verl loads a reward function."""
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_verl_rows_and_their_reward(tmp_path: Path) -> None:
     data, reward = verl.export("Addition", tmp_path / "sums", split="test", limit=3, digits=1)
     assert [data.name, reward.name] == ["test.parquet", "reward.py"]
@@ -138,7 +118,7 @@ def test_verl_rows_and_their_reward(tmp_path: Path) -> None:
     asked = [row["prompt"][0]["content"].partition("?")[0] for row in rows]
     assert asked == [f"What is {str(problems[i].prompt).removesuffix('=')}" for i in range(3)]
     assert [row["reward_model"]["ground_truth"] for row in rows] == [problems[i].reference for i in range(3)]
-    compute_score = loaded(reward).compute_score
+    compute_score = function_in(reward, "compute_score")
     row = {"data_source": rows[2]["data_source"], "extra_info": rows[2]["extra_info"]}
     right = compute_score(solution_str=str(problems[2].reference), ground_truth="", **row)
     assert right == {"score": 1.0, "acc": True, "outcome": "correct", "pred": str(problems[2].reference)}
@@ -148,17 +128,8 @@ def test_verl_rows_and_their_reward(tmp_path: Path) -> None:
         compute_score(solution_str="4", ground_truth="", **row)
 
 
-def test_verl_takes_references_of_any_kind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RLVR_DATA_DIR", str(tmp_path))
-    row = {
-        "task_id": "HumanEval/0",
-        "prompt": "def double(x):\n",
-        "canonical_solution": "    return 2 * x\n",
-        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
-        "entry_point": "double",
-    }
-    (tmp_path / "humaneval").mkdir()
-    (tmp_path / "humaneval" / "test.jsonl").write_text(json.dumps(row), encoding="utf-8")
+@pytest.mark.usefixtures("local_data")
+def test_verl_takes_references_of_any_kind(tmp_path: Path) -> None:
     data, _ = verl.export("HumanEval", tmp_path / "programs")
     (written,) = pyarrow.parquet.read_table(data).to_pylist()
     assert "candidate(2) == 4" in written["reward_model"]["ground_truth"]
@@ -172,7 +143,7 @@ def test_what_is_exported_runs_in_another_folder(tmp_path: Path, monkeypatch: py
     (row,) = pyarrow.parquet.read_table(data).to_pylist()
     source = script.read_text("utf-8")
     assert f"**{{'dataset': {str(tmp_path / 'sums.jsonl')!r}}})" in source
-    compute_score = loaded(tmp_path / reward).compute_score
+    compute_score = function_in(tmp_path / reward, "compute_score")
     monkeypatch.chdir("/")
     judgement = compute_score("any", "2", "2", extra_info=row["extra_info"])
     assert judgement["outcome"] == "correct"
@@ -227,9 +198,3 @@ def test_no_file_is_replaced_unasked(tmp_path: Path, rlvr: Command) -> None:
     code, _, _ = rlvr(*words, "--overwrite")
     assert code == 0
     assert (tmp_path / "train.py").read_text() != "print('mine')"
-
-
-def test_a_task_of_lm_eval_is_made_of_the_test_split(tmp_path: Path) -> None:
-    path = lm_eval.export("Addition", tmp_path / "sums", limit=2)
-    (data,) = path.parent.glob("*.jsonl")
-    assert all("/test/" in json.loads(line)["id"] for line in data.read_text().splitlines())

@@ -47,11 +47,9 @@ def test_scores_and_what_is_unscored(tmp_path: Path) -> None:
         Sample(id=3, input="2+4=", target="6"),
     ]
     log = evaluated(samples, ["4", "5", "break"], verifier_scorer(from_function(exactly)), tmp_path)
-    assert log.results is not None
     (score,) = log.results.scores
     assert score.metrics["mean"].value == 0.5
     assert (score.scored_samples, score.unscored_samples) == (2, 1)
-    assert log.samples is not None
     (errored,) = (log.samples[2].scores or {}).values()
     assert errored.explanation == "verifier error: ConnectionError: the pool died"
 
@@ -59,5 +57,4 @@ def test_scores_and_what_is_unscored(tmp_path: Path) -> None:
 def test_a_named_verifier_takes_arguments(tmp_path: Path) -> None:
     scorer = verifier_scorer("exact", casefold=True)
     log = evaluated([Sample(id=1, input="?", target="YES")], ["yes"], scorer, tmp_path)
-    assert log.results is not None
     assert log.results.scores[0].metrics["mean"].value == 1.0

@@ -20,8 +20,6 @@ from tests.serving.service import serving
 def client_class() -> Iterator[Any]:
     """OpenRLHF's `SingleTurnAgentExecutor`, from the file that has it."""
     spec = importlib.util.find_spec("openrlhf")
-    assert spec is not None
-    assert spec.submodule_search_locations is not None
     folder = Path(spec.submodule_search_locations[0])
     for name, path in (("openrlhf", folder), ("openrlhf.utils", folder / "utils")):
         package = types.ModuleType(name)

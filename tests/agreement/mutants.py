@@ -6,20 +6,10 @@ import ast
 import random
 from collections.abc import Callable, Iterator
 
+from benchmarks.mutants import COMPARISONS
+
 Edit = Callable[[], object]
 
-_COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-}
 _ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
@@ -67,8 +57,8 @@ def _edits(node: ast.AST) -> Iterator[Edit]:
 
 def _own_edits(node: ast.AST) -> Iterator[Edit]:
     match node:
-        case ast.Compare(ops=[operator]) if type(operator) in _COMPARISONS:
-            yield lambda: setattr(node, "ops", [_COMPARISONS[type(operator)]()])
+        case ast.Compare(ops=[operator]) if type(operator) in COMPARISONS:
+            yield lambda: setattr(node, "ops", [COMPARISONS[type(operator)]()])
         case ast.BinOp(op=operator) | ast.AugAssign(op=operator) if type(operator) in _ARITHMETIC:
             yield lambda: setattr(node, "op", _ARITHMETIC[type(operator)]())
         case ast.BoolOp(op=operator):

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "agreement.md"
 
@@ -53,3 +54,15 @@ def counted(grader: str, forms: Sequence[str], judged: Sequence[Judged]) -> str:
         apart = sum(pair.theirs != pair.ours for pair in own)
         rows.append((form, len(own), sum(pair.theirs for pair in own), sum(pair.ours for pair in own), apart))
     return table(("completion", "number", f"{grader} accepts", "we accept", "they differ on"), rows)
+
+
+def compare(
+    grader: str, programs: Sequence[Any], verdicts: Sequence[Any], theirs: Sequence[bool], kinds: Sequence[str | None]
+) -> Counter[tuple[str, bool]]:
+    """Compare verdicts on programs with another grader's, and their numbers with the page's; give the disagreements."""
+    judged = [
+        Judged(f"{program}: {verdict.detail['failure']}", accepted, verdict.score == 1, kind)
+        for program, verdict, accepted, kind in zip(programs, verdicts, theirs, kinds, strict=True)
+    ]
+    assert_documented(counted(grader, [program.form for program in programs], judged))
+    return disagreements(judged)

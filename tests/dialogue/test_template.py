@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
+from numpy.typing import NDArray
 
-from rlvr_envs.dialogue import CALL_FORMATS, TemplateDialogue, get_dialogue, spell
-from rlvr_envs.dialogue.choose import PlainDialogue
-from rlvr_envs.tokenizers import ByteTokenizer
+from rlvr_envs import ByteTokenizer
+from rlvr_envs.contexts import SummaryRequest
+from rlvr_envs.dialogue import CALL_FORMATS, PlainDialogue, TemplateDialogue, fit, get_dialogue, spell
 from tests.dialogue.templates import ARGUMENTS, CALL, DEEPSEEK, FAMILIES, TOOL, tokenizer_of
 from verifiers import InvalidArgumentError, Message, ToolMessage
 
@@ -27,7 +29,6 @@ def rendered(family: str, chat: list[dict[str, Any]], *, tools: bool = True, rep
 
 def stop_of(dialogue: TemplateDialogue, *, called: bool) -> int:
     token = dialogue.stop[0] if called and dialogue.stop else dialogue.tokenizer.eos_token
-    assert isinstance(token, int)
     return token
 
 
@@ -82,14 +83,12 @@ def test_the_call_that_the_template_writes_is_read_and_its_format_recognised(fam
     prompt = rendered(family, [question])
     chat = rendered(family, [question, {"role": "assistant", "content": "", "tool_calls": [CALL]}], reply=False)
     assert chat.startswith(prompt)
-    calls = dialogue.parse(tokenizer.encode(chat[len(prompt) :])).calls
+    said = tokenizer.encode(chat[len(prompt) :])
+    calls = dialogue.parse(said).calls
     assert [(call.name, call.arguments) for call in calls] == [("add", ARGUMENTS)]
     assert calls[0].id == ("123456789" if family == "mistral" else "")
     named = CALL_FORMATS[FORMATS.get(family, family)]
-    assert (
-        TemplateDialogue(tokenizer, [TOOL], call_format=named).parse(tokenizer.encode(chat[len(prompt) :])).calls
-        == calls
-    )
+    assert TemplateDialogue(tokenizer, [TOOL], call_format=named).parse(said).calls == calls
 
 
 def test_a_template_may_want_the_arguments_of_calls_as_text() -> None:
@@ -130,12 +129,8 @@ def test_nothing_that_others_say_becomes_a_special_token(family: str, role: str,
         return tokens[np.isin(tokens, special)].tolist()
 
     assert marks(said) == marks("harmless")
-    opening = (
-        dialogue.open([Message("system", said), Message("user", said)])
-        if family in ("chatml", "xml", "llama")
-        else None
-    )
-    if opening is not None:
+    if family in ("chatml", "xml", "llama"):
+        opening = dialogue.open([Message("system", said), Message("user", said)])
         harmless = dialogue.open([Message("system", "x"), Message("user", "x")])
         assert opening[np.isin(opening, special)].tolist() == harmless[np.isin(harmless, special)].tolist()
 
@@ -190,3 +185,47 @@ def test_the_format_follows_from_the_tokenizer() -> None:
         get_dialogue("chatgpt", ByteTokenizer(), [])
     with pytest.raises(InvalidArgumentError, match="needs a Hugging Face tokenizer with a chat template; use"):
         get_dialogue("hermes", ByteTokenizer(), [TOOL])
+
+
+PLAIN = PlainDialogue(ByteTokenizer())
+
+
+def text(tokens: NDArray[np.int32] | None) -> str:
+    return bytes(tokens.tolist()).decode()
+
+
+@pytest.mark.parametrize("room", [100, 500])
+def test_the_longest_is_cut_with_a_mark_that_counts(room: int) -> None:
+    fitted = fit(PLAIN, [Message("tool", "é" * 600), Message("tool", "short")], 0, room)
+    tokens = fitted.tokens
+    said = text(tokens)
+    cut = re.fullmatch(r"<result>(é*) \[cut: (\d+) of 1200 tokens\]</result><result>short</result>", said)
+    assert room - 10 <= len(tokens) <= room
+    assert int(cut[2]) in (1200 - 2 * len(cut[1]), 1200 - 2 * len(cut[1]) - 1)
+
+
+def test_a_cut_reply_keeps_the_templates_frame() -> None:
+    tokenizer = tokenizer_of("chatml")
+    fitted = fit(TemplateDialogue(tokenizer), [Message("user", "word " * 200)], tokenizer.eos_token, 120)
+    tokens = fitted.tokens
+    assert len(tokens) <= 120
+    said = spell(tokenizer, tokens)
+    assert re.fullmatch(
+        r"\n<\|im_start\|>user\n(word ?)+ \[cut: \d+ of 1000 tokens\]<\|im_end\|>\n<\|im_start\|>assistant\n", said
+    )
+
+
+def test_a_frame_says_where_the_result_goes() -> None:
+    with pytest.raises(InvalidArgumentError, match="where the result of a tool goes, got '<result>'"):
+        PlainDialogue(ByteTokenizer(), frame="<result>")
+    framed = PlainDialogue(ByteTokenizer(), frame="={}\n")
+    assert text(framed.bridge([Message("tool", "4")], 0)) == "=4\n"
+
+
+def test_a_request_for_a_summary_is_never_cut() -> None:
+    request = SummaryRequest("user", "Sum up. " * 20)
+    said = [Message("tool", "x" * 100), request]
+    fitted = fit(PLAIN, said, 0, 220)
+    assert re.fullmatch(r"<result>x+ \[cut: \d+ of 100 tokens\]</result>(Sum up\. ){20}", text(fitted.tokens))
+    assert fit(PLAIN, said, 0, 180) is None
+    assert fit(PLAIN, [request], 0, 159) is None

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import pickle
 import subprocess
 import sys
 import warnings
@@ -13,7 +14,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
+import rlvr_envs
 from rlvr_envs import TaskEnv, TokenEnv, TokenVectorEnv, environment_class, environment_id
+from rlvr_envs.tasks import BENCHMARKS, benchmarks
+from rlvr_envs.tasks.benchmarks import rows
+from rlvr_envs.testing import check_token_env
 from tests.conftest import USABLE
 
 SECTIONS = [
@@ -63,27 +68,9 @@ def test_the_spec_survives_json(every_id: str) -> None:
     assert isinstance(gymnasium.make_vec(again, num_envs=2), TokenVectorEnv)
 
 
-def test_make_vec_is_native_and_agrees_with_single_environments(every_id: str) -> None:
-    vector = gymnasium.make_vec(every_id, num_envs=3, max_new_tokens=8)
-    assert isinstance(vector, TokenVectorEnv)
-    singles = [gymnasium.make(every_id, max_new_tokens=8) for _ in range(3)]
-    seeds = [11, 7, 3]
-    vector.action_space.seed(0)
-    tokens = np.array([vector.action_space.sample() for _ in range(8)])
-    observation, _ = vector.reset(seed=seeds)
-    alone: list[Any] = [env.reset(seed=seed)[0] for env, seed in zip(singles, seeds, strict=True)]
-    done = [False] * 3
-    for step in range(8):
-        for row in range(3):
-            assert (observation["tokens"][row] == alone[row]["tokens"]).all()
-            assert observation["length"][row] == alone[row]["length"]
-        observation, reward, terminated, truncated, _ = vector.step(tokens[step])
-        for row, env in enumerate(singles):
-            if not done[row]:
-                alone[row], *result, _ = env.step(tokens[step, row])
-                # The reward is NaN where tests run together with the program, which is refused unless it is allowed.
-                np.testing.assert_array_equal(result, [reward[row], terminated[row], truncated[row]])
-                done[row] = result[1] or result[2]
+def test_an_id_passes_the_checks_of_environments_of_ones_own(every_id: str) -> None:
+    """By a verifier that is cheap: some of their own run programs, or refuse to."""
+    check_token_env(every_id, episodes=2, max_new_tokens=8, verifier=lambda completion, problem: len(completion))
 
 
 _DIGEST = """
@@ -151,15 +138,18 @@ def test_an_unknown_render_mode_is_named() -> None:
         environment_class("rlvr/Addition-v0")(render_mode="human")
 
 
-def test_an_unknown_id_offers_the_nearest() -> None:
-    with pytest.raises(LookupError, match=r"unknown environment 'Adition'\. Did you mean 'Addition'\?"):
-        environment_id("Adition")
-    with pytest.raises(LookupError, match=r"unknown environment 'NoSuch-v1'\. (Known|Did you mean '(?!.*-v0'))"):
-        environment_id("NoSuch-v1")
-    with pytest.raises(LookupError, match="Did you mean 'rlvr/Addition-v0'"):
-        environment_class("rlvr/Adition-v0")
-    with pytest.raises(LookupError, match=r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"):
-        environment_id("CartPole-v9")
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("Adition", r"unknown environment 'Adition'\. Did you mean 'Addition'\?"),
+        ("rlvr/Adition-v0", "Did you mean 'rlvr/Addition-v0'"),
+        ("NoSuch-v1", r"unknown environment 'NoSuch-v1'\. (Known|Did you mean '(?!.*-v0'))"),
+        ("CartPole-v9", r"unknown environment 'CartPole-v9'\. Did you mean 'CartPole-v1'"),
+    ],
+)
+def test_an_unknown_id_offers_the_nearest(name: str, message: str) -> None:
+    with pytest.raises(LookupError, match=message):
+        environment_id(name)
 
 
 def test_a_prompt_that_does_not_fit_raises_and_is_never_cut() -> None:
@@ -182,3 +172,35 @@ def test_restricted_actions_are_the_answers_characters_and_the_end() -> None:
     with pytest.raises(ValueError, match=r"token 97 of row 0 is not legal here"):
         env.step(97)
     assert env.action_space.sample(mask=info["action_mask"]) in np.flatnonzero(info["action_mask"])
+
+
+def test_the_names_found_without_reading_the_tables_are_those_of_their_rows() -> None:
+    assert {name: kind for kind in dict.fromkeys(BENCHMARKS.values()) for name in rows(kind)} == BENCHMARKS
+
+
+def test_a_row_has_the_defaults_of_its_table_where_it_has_none_of_its_own() -> None:
+    first, second = rows("mathematics")["GSM8K"], rows("mathematics")["AIME25"]
+    assert (first.verifier, first.prompt, first.max_new_tokens) == ("math", "gsm8k_cot_8shot", 512)
+    assert (second.verifier, second.prompt, second.max_new_tokens) == ("math", "boxed_chat", 4096)
+
+
+def test_a_class_is_made_once_and_can_be_pickled() -> None:
+    cls = benchmarks.GSM8KEnv
+    assert rlvr_envs.environment_class("GSM8K") is cls
+    assert pickle.loads(pickle.dumps(cls)) is cls
+    assert (cls.__module__, cls.__qualname__) == ("rlvr_envs.tasks.benchmarks", "GSM8KEnv")
+
+
+@pytest.mark.parametrize("name", ["GSM9KEnv", "GSM8K", "AdditionEnv"])
+def test_only_classes_of_rows_are_there(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"module 'rlvr_envs.tasks.benchmarks' has no attribute '{name}'"):
+        getattr(benchmarks, name)
+
+
+def test_a_class_loads_the_code_of_its_own_row_alone() -> None:
+    code = (
+        "import sys, rlvr_envs; rlvr_envs.environment_class('GSM8K')\n"
+        "print(sorted(name for name in sys.modules if name.startswith('rlvr_envs.tasks.')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "['rlvr_envs.tasks.benchmarks']"

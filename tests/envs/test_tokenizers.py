@@ -132,11 +132,8 @@ def test_the_room_for_prompts_is_that_of_the_longest_in_tokens(tokenizer: Any, t
 
 def test_characters() -> None:
     tokenizer = CharTokenizer("ab+a")
-    assert (tokenizer.vocab_size, tokenizer.encode("a+b").tolist(), decode(tokenizer, [1, 3, 2, 0])) == (
-        4,
-        [1, 3, 2],
-        "a+b",
-    )
+    assert (tokenizer.vocab_size, tokenizer.encode("a+b").tolist()) == (4, [1, 3, 2])
+    assert decode(tokenizer, [1, 3, 2, 0]) == "a+b"
     with pytest.raises(DataError, match="the character 'é' of 'aé' is not in the tokenizer's alphabet 'ab\\+'"):
         tokenizer.encode("aé")
     with pytest.raises(InvalidArgumentError, match="at least one character"):

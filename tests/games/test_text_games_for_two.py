@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 import rlvr_envs
-from rlvr_envs import ByteTokenizer, Rules, TokenEnv, TokenStreams, TokenVectorEnv
+from rlvr_envs import TokenEnv, TokenVectorEnv
 from rlvr_envs.text_games import GameMessage, RandomMoves, TextGameInteraction, TextGameVerifier, TextSeat, moves
+from tests.envs.helpers import streams
 from tests.games.playing import played
 from tests.games.stones import Stones, game, install
 from verifiers import (
@@ -57,21 +58,16 @@ def env_of(
     rows: int | None = None,
     **options: Any,
 ) -> Any:
-    problem = Problem("p", TEXT.format(seat), game(seat, opening))
-    rules = Rules(
-        tokenizer=ByteTokenizer(),
-        render_prompt=lambda problem: str(problem.prompt),
+    made = streams(
+        rows or 1,
+        [Problem("p", TEXT.format(seat), game(seat, opening))],
         max_prompt_tokens=40,
         max_new_tokens=20,
         max_inserted_tokens=200,
         verifier=TextGameVerifier(),
         interaction=TextGameInteraction(opponent, **options),
     )
-    return (
-        TokenEnv(TokenStreams([problem], rules, 1))
-        if rows is None
-        else TokenVectorEnv(TokenStreams([problem], rules, rows))
-    )
+    return TokenEnv(made) if rows is None else TokenVectorEnv(made)
 
 
 def say(env: Any, text: str) -> Any:
@@ -108,10 +104,9 @@ def test_the_opponent_is_warned_of_a_wrong_move_and_moves_again(stones: Stones) 
     assert say(env, "2")[1] == 1.0
 
 
-@pytest.mark.parametrize("seat", [0, 1])
-def test_either_seat_is_paid_what_the_game_gives_it(stones: Stones, seat: int) -> None:
-    opening = ("1",) if seat else ()
-    lost = env_of(Says("2", "2") if not seat else Says("1", "1", "2"), seat=seat, opening=opening)
+@pytest.mark.parametrize(("seat", "others"), [(0, ("2", "2")), (1, ("1", "1", "2"))])
+def test_either_seat_is_paid_what_the_game_gives_it(stones: Stones, seat: int, others: tuple[str, ...]) -> None:
+    lost = env_of(Says(*others), seat=seat, opening=("1",) * seat)
     earned, terminated, verdict = played(lost, 0, lambda history: "1")
     assert (earned, terminated, verdict.outcome) == (-1.0, True, Outcome.INCORRECT)
 

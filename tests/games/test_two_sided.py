@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import functools
 import itertools
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium
 import pytest
 
+from rlvr_envs import Turn
+from rlvr_envs.contexts import SummaryRequest, without_summaries
 from rlvr_envs.games import OPPONENTS, InARow, Seat, Start, TwoSidedInteraction, TwoSidedVerifier
 from rlvr_envs.tasks.connect_four import ConnectFour
 from rlvr_envs.tasks.tic_tac_toe import TicTacToe
@@ -74,14 +77,9 @@ def test_the_best_moves_are_those_of_minimax_in_every_position() -> None:
     assert len(seen) == 4520  # the positions of tic-tac-toe that are not over
 
 
-def games(env: Any, count: int, player_of: Any = best_player) -> list[float]:
-    starts = [env.streams.dataset[at].reference for at in range(count)]
-    return [played(env, at, player_of(start))[0] for at, start in enumerate(starts)]
-
-
 def test_the_best_play_draws_with_the_best_play() -> None:
     env: Any = gymnasium.make("rlvr/TicTacToe-v0", opponent="optimal", size=30).unwrapped
-    assert set(games(env, 30)) == {0.5}
+    assert {played(env, at, best_player(env.streams.dataset[at].reference))[0] for at in range(30)} == {0.5}
 
 
 def test_greedy_opponents_win_where_they_can_and_else_prevent_it() -> None:
@@ -93,15 +91,6 @@ def test_greedy_opponents_win_where_they_can_and_else_prevent_it() -> None:
 
 
 PROBLEM = Problem("p", "", Start(SQUARE, (5,), 0))
-
-
-def judged(*said: str) -> tuple[float, Outcome, bool]:
-    """What becomes of moves, the policy's and the opponent's in turn."""
-    roles = itertools.cycle(["assistant", "user"])
-    messages = tuple(Message(role, text) for role, text in zip(roles, said, strict=False))
-    last = said[-1] if len(said) % 2 else said[-2]
-    verdict = TwoSidedVerifier()(Completion(last, messages), PROBLEM)
-    return verdict.score, verdict.outcome, bool(verdict.detail["over"])
 
 
 @pytest.mark.parametrize(
@@ -120,7 +109,10 @@ def judged(*said: str) -> tuple[float, Outcome, bool]:
     ],
 )
 def test_a_game_is_worth_how_it_ends(said: list[str], score: float, outcome: Outcome, over: bool) -> None:
-    assert judged(*said) == (score, outcome, over)
+    roles = itertools.cycle(["assistant", "user"])
+    messages = tuple(Message(role, text) for role, text in zip(roles, said, strict=False))
+    verdict = TwoSidedVerifier()(Completion(said[-1 - (len(said) + 1) % 2], messages), PROBLEM)
+    assert (verdict.score, verdict.outcome, verdict.detail["over"]) == (score, outcome, over)
 
 
 def test_the_move_with_which_the_opponent_wins_reaches_the_verifier() -> None:
@@ -155,6 +147,7 @@ def test_there_is_room_for_every_game(name: str, tokenizer: str) -> None:
         ("TicTacToe", {"opening": 5}, InvalidArgumentError, "opening must be a whole number from 0 to 4, got 5"),
         ("ConnectFour", {"opponent": "optimal"}, InvalidArgumentError, "at most 16 cells; got 7 x 6"),
         ("ConnectFour", {"columns": 2}, InvalidArgumentError, "columns must be from 3 to 9, got 2"),
+        ("ConnectFour", {"connect": 9}, InvalidArgumentError, "nobody can have 9 in a row on a board of 7 x 6"),
     ],
 )
 def test_what_is_no_game_is_refused(name: str, arguments: dict[str, Any], error: type, message: str) -> None:
@@ -162,12 +155,43 @@ def test_what_is_no_game_is_refused(name: str, arguments: dict[str, Any], error:
         gymnasium.make(f"rlvr/{name}-v0", **arguments)
 
 
-def test_a_board_too_small_for_its_row_is_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="nobody can have 9 in a row on a board of 7 x 6"):
-        gymnasium.make("rlvr/ConnectFour-v0", connect=9)
-
-
 def test_an_opponent_needs_a_game_of_two_sides() -> None:
     opponent = TwoSidedInteraction(lambda seat: "1")
     with pytest.raises(InvalidArgumentError, match=r"^an opponent's moves are for games of two sides .* is a"):
         gymnasium.make("rlvr/GuessNumber-v0", interaction=opponent)
+
+
+@pytest.mark.parametrize("name", ["GuessNumber", "TicTacToe", "ConnectFour"])
+def test_a_game_is_worth_what_it_is_without_summaries(name: str) -> None:
+    env: Any = gymnasium.make(f"rlvr/{name}-v0").unwrapped
+    rules = env.streams.rules
+    outcomes = set()
+    for index in range(40):
+        problem, chance = env.streams.dataset[index], random.Random(index)
+        turns: list[Turn] = []
+        plain: list[Message] = []
+        summed: list[Message] = []
+        ends = False
+        while not ends:
+            text = str(chance.randrange(1, 10))
+            plain.append(Message("assistant", text))
+            summed.append(plain[-1])
+            turns.append(Turn([], text))  # type: ignore[arg-type] # no interaction reads tokens
+            reply = rules.interaction(turns, problem)
+            turns[-1] = Turn([], text, reply=reply.messages)  # type: ignore[arg-type]
+            ends = reply.ends
+            plain += reply.messages
+            summed += reply.messages
+            if not ends:
+                summed += [SummaryRequest("user", "Sum up."), Message("assistant", "3")]
+        verdict = rules.verifier(Completion(text, tuple(plain)), problem)
+        assert rules.verifier(Completion(text, tuple(summed)), problem) == verdict
+        outcomes.add((verdict.outcome, verdict.score))
+    assert len(outcomes) > 1
+
+
+def test_requests_and_summaries_are_left_out() -> None:
+    said = [Message("assistant", "1"), Message("user", "no"), SummaryRequest("user", "?"), Message("assistant", "so")]
+    assert without_summaries([*said, Message("assistant", "2")]) == (*said[:2], Message("assistant", "2"))
+    assert without_summaries(said[:3]) == tuple(said[:2])
+    assert without_summaries(said[:2]) == tuple(said[:2])

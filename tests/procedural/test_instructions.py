@@ -27,7 +27,7 @@ from rlvr_envs.procedural.instructions import (
     compatible,
 )
 from rlvr_envs.tasks import Instructions
-from verifiers import InvalidArgumentError, MissingDependencyError, Problem, UnknownNameError
+from verifiers import InvalidArgumentError, MissingDependencyError, UnknownNameError
 from verifiers.ifeval.text import occurrences, sentences, words
 
 HAS_LANGDETECT = importlib.util.find_spec("langdetect") is not None
@@ -65,11 +65,13 @@ def respond(instructions: Mapping[str, Arguments]) -> str:
         return json.dumps({"text": first})
     if "two_responses" in asked:
         return cased(f"{first}.\n******\n{first} {line}.", asked)
-    parts = [first + ".", *[" ".join(line.split()[:3]) + "."] * (paragraph_count(asked) - 1)]
+    paragraphs = max(arguments.get("num_paragraphs", 1) for arguments in asked.values())
+    parts = [first + ".", *[" ".join(line.split()[:3]) + "."] * (paragraphs - 1)]
     if (place := asked.get("nth_paragraph_first_word")) is not None:
         parts[place["nth_paragraph"] - 1] = f"{place['first_word']} {parts[place['nth_paragraph'] - 1]}"
     text = ("\n***\n" if "number_paragraphs" in asked else "\n\n").join(parts)
-    return quoted(cased("\n".join([*opening(asked), text, *closing(asked)]), asked), asked)
+    whole = cased("\n".join([*opening(asked), text, *closing(asked)]), asked)
+    return f'"{whole}\n"' if "quotation" in asked else whole  # a list may not begin in the same line as the quotation
 
 
 def wanted(asked: Mapping[str, Arguments]) -> Iterable[str]:
@@ -90,10 +92,6 @@ def padding(line: str, asked: Mapping[str, Arguments]) -> list[str]:
     number = asked.get("number_words", NOTHING)
     count = number["num_words"] if number.get("relation") == "at least" else 0
     return list(itertools.islice(itertools.cycle(line.split()), max(0, count - len(line.split()))))
-
-
-def paragraph_count(asked: Mapping[str, Arguments]) -> int:
-    return next((arguments["num_paragraphs"] for arguments in asked.values() if "num_paragraphs" in arguments), 1)
 
 
 def opening(asked: Mapping[str, Arguments]) -> Iterable[str]:
@@ -121,11 +119,6 @@ def cased(text: str, asked: Mapping[str, Arguments]) -> str:
     return text.lower() if "english_lowercase" in asked else text
 
 
-def quoted(text: str, asked: Mapping[str, Arguments]) -> str:
-    # A list may not begin in the same line as the quotation.
-    return f'"{text}\n"' if "quotation" in asked else text
-
-
 def drawn(wording: Wording, code: int) -> tuple[str, Arguments]:
     return wording.draw(Draws(code), GIVEN, spelled=False)
 
@@ -135,11 +128,7 @@ def judged(instructions: Mapping[str, Arguments]) -> verifiers.Verdict:
     return verifiers.verify("ifeval", respond(instructions), reference)
 
 
-PAIRS = [
-    (one, other)
-    for one, other in itertools.combinations_with_replacement(WORDINGS, 2)
-    if compatible(one.kind, other.kind)
-]
+PAIRS = [pair for pair in itertools.combinations(WORDINGS, 2) if compatible(pair[0].kind, pair[1].kind)]
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -205,14 +194,11 @@ def test_requests_are_one_sentence_without_comma_and_words_are_new() -> None:
 def test_there_are_many_thousand_requests_each_in_one_split() -> None:
     assert len({topic.subject for topic in TOPICS}) == len(TOPICS)
     assert sum(len(topic.forms) * len(TONES) + len(topic.questions) for topic in TOPICS) > 17_000
-    asked = {split: {request_of(problem) for problem in Instructions(split, size=900)} for split in ("train", "test")}
-    assert not asked["train"] & asked["test"]
-
-
-def request_of(problem: Problem) -> str:
-    """The first sentence without the tone."""
-    request = sentences(str(problem.prompt))[0]
-    return " ".join(word for word in request.split() if word not in TONES)
+    asked = []
+    for split in ("train", "test"):  # without their tones
+        requests = [sentences(str(problem.prompt))[0].split() for problem in Instructions(split, size=900)]
+        asked.append({" ".join(word for word in request if word not in TONES) for request in requests})
+    assert not asked[0] & asked[1]
 
 
 def test_kinds_are_ids_groups_and_presets() -> None:

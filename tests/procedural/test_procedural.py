@@ -7,7 +7,6 @@ from itertools import islice
 import pytest
 
 import verifiers
-from rlvr_envs.procedural.base import _split_of
 from rlvr_envs.tasks import (
     Addition,
     Arithmetic,
@@ -17,6 +16,22 @@ from rlvr_envs.tasks import (
     Polynomial,
     Reverse,
     Sort,
+)
+from rlvr_envs.tasks.function import (
+    _JOININGS,
+    _LISTINGS,
+    _SUMMARIES,
+    _above,
+    _affine,
+    _among,
+    _below,
+    _distance,
+    _list_program,
+    _multiple,
+    _number_program,
+    _repeated,
+    _square,
+    _string_program,
 )
 from verifiers import InvalidArgumentError, Outcome
 
@@ -56,12 +71,7 @@ def judge_of(family):
         pytest.skip(str(error))
 
 
-def named(case):
-    family, difficulty = case
-    return f"{family.name}-{'-'.join(map(str, difficulty.values())) or 'default'}"
-
-
-@pytest.fixture(params=DIFFICULTIES, ids=named)
+@pytest.fixture(params=DIFFICULTIES, ids=lambda case: "-".join([case[0].name, *map(str, case[1].values())]))
 def case(request):
     return request.param
 
@@ -99,59 +109,43 @@ PINNED = {
 }
 
 
+EQUATION, GAME, FACTORS = LinearEquation()._at(0), Countdown()._at(0), Polynomial()._at(0)._make
+
+
 @pytest.mark.parametrize(
-    ("family", "same", "different"),
+    ("family", "contents", "other"),
     [
         (Addition, [(3, 14), (14, 3)], (3, 15)),
         (Sort, [(3, 1, 2), (2, 3, 1)], (3, 1, 1)),
         (Reverse, ["abc", "cba"], "acb"),
-        (LinearEquation, [(2, 4, 6), (1, 2, 3), (-1, -2, -3)], (1, 2, 4)),
-        (Countdown, [((1, 2), 3, "1+2"), ((2, 1), 3, "2+1")], ((1, 2), 2, "1*2")),
+        (
+            LinearEquation,
+            [EQUATION._replace(a=n, b=2 * n, c=3 * n) for n in (2, 1, -1)],
+            EQUATION._replace(a=1, b=2, c=4),
+        ),
+        (
+            Countdown,
+            [GAME._replace(numbers=numbers, target=3) for numbers in ((1, 2), (2, 1))],
+            GAME._replace(numbers=(1, 2), target=2),
+        ),
         (
             Arithmetic,
-            [
-                ("+", ("*", 2, ("*", 3, 4)), 5),
-                ("+", 5, ("*", ("*", 4, 2), 3)),
-            ],
+            [("+", ("*", 2, ("*", 3, 4)), 5), ("+", 5, ("*", ("*", 4, 2), 3))],
             ("+", ("*", 2, 3), ("*", 4, 5)),
         ),
         (Arithmetic, [("+", 1, ("-", 2, 3)), ("-", ("+", 1, 2), 3)], ("-", 1, ("-", 2, 3))),
         (
             Polynomial,
-            [
-                (((1, 2), (3, -1)), "expanded"),
-                (((3, -1), (1, 2)), "factored"),
-            ],
-            (((1, 2), (3, 1)), "expanded"),
+            [FACTORS((((1, 2), (3, -1)), "expanded")), FACTORS((((3, -1), (1, 2)), "factored"))],
+            FACTORS((((1, 2), (3, 1)), "expanded")),
         ),
     ],
 )
-def test_what_asks_the_same_has_one_key(family, same, different):
+def test_what_asks_the_same_has_one_key(family, contents, other):
     data = family()
-    content = Polynomial()._at(0) if family is Polynomial else None
-    make = (
-        type(content)._make if content else {LinearEquation: _coefficients, Countdown: _game}.get(family, lambda x: x)
-    )
-    keys = {repr(data._key(make(item))) for item in same}
+    keys = {repr(data._key(content)) for content in contents}
     assert len(keys) == 1
-    assert repr(data._key(make(different))) not in keys
-
-
-def _coefficients(numbers):
-    return LinearEquation()._at(0)._replace(**dict(zip("abc", numbers, strict=True)))
-
-
-def _game(fields):
-    names = ("numbers", "target", "solution")
-    return Countdown()._at(0)._replace(**dict(zip(names, fields, strict=True)))
-
-
-def test_one_in_ten_contents_belongs_to_test():
-    """Of 4950 contents 495 are expected, give or take 21."""
-    data = Addition(digits=20)
-    codes = (code * data._space // 4_950 for code in range(4_950))
-    share = sum(_split_of("addition", data._key(data._at(code))) == "test" for code in codes)
-    assert 495 - 105 < share < 495 + 105
+    assert repr(data._key(other)) not in keys
 
 
 @pytest.mark.parametrize(
@@ -223,24 +217,6 @@ def test_bounds_and_alphabets_hold(case):
 
 
 @pytest.mark.parametrize(
-    ("data", "prompt", "answer"),
-    [
-        (Addition(digits=2), "99+99=", "198"),
-        (Arithmetic(depth=1, digits=2), "99*99=", "-9801"),
-        (Arithmetic(depth=2), "(9-9)*(9-9)=", "-6561"),
-        (Sort(length=3, max_number=100), "sort 100 100 100:", "100 100 100"),
-        (Reverse(length=4), "reverse zzzz:", "zzzz"),
-        (LinearEquation(max_coefficient=10), "-10x+10=-110, x=", "-10"),
-        (LinearEquation(max_coefficient=10, solution="rational"), "-10x+10=-10, x=", "-20/10"),
-        (Countdown(count=3, max_number=10, max_target=100), "make 100 from 10 10 10:", "(10+10)*10"),
-    ],
-)
-def test_bounds_are_those_of_the_largest_problem(data, prompt, answer):
-    """The longest text that the rules of the family allow, by hand."""
-    assert (data.max_prompt_bytes, data.max_answer_bytes) == (len(prompt), len(answer))
-
-
-@pytest.mark.parametrize(
     ("family", "argument"),
     [
         (Addition, {"seed": -1}),
@@ -282,3 +258,65 @@ def test_equations_are_solved_by_their_answers():
             value = Fraction({"": 1, "-": -1}.get(a) or int(a)) * Fraction(problem.reference) + int(b)
             assert value == int(right)
             assert solution == "rational" or "/" not in problem.reference
+
+
+LEVELS = (1, 2, 3)
+
+
+def compiled(problem):
+    namespace = {}
+    exec(problem.prompt + problem.metadata["gold_completion"], namespace)
+    return namespace["f"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("split", ["train", "test"])
+def test_gold_program_gives_the_expected_results(level, split):
+    """The source is written apart from the callables that make the expected results."""
+    for problem in islice(Function(split, level=level), 150):
+        function = compiled(problem)
+        for call in problem.reference.cases:
+            result = function(*call.args, **call.kwargs)
+            assert (result, type(result)) == (call.expected, type(call.expected))
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_tests_tell_the_function_from_a_constant(level):
+    """A constant, or the argument itself, seldom passes: only where a condition lets nothing through."""
+    passing = 0
+    for problem in islice(Function(level=level), 300):
+        cases = problem.reference.cases
+        constant = all(case.expected == cases[0].expected for case in cases)
+        passing += constant or all(case.expected == case.args[0] for case in cases)
+    assert passing < 10
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "results"),
+    [
+        (
+            _number_program(_affine(3, -2), _distance(4), _multiple(3)),
+            "3 times x minus 2 if x is divisible by 3 and the distance between x and 4 if not",
+            [(-3, -11), (0, -2), (1, 3), (7, 3)],
+        ),
+        (
+            _list_program(_square(1), _above(0), _SUMMARIES[0]),
+            "the sum of x squared plus 1, for each x in xs that is greater than 0",
+            [([3, 0, -5, 1], 12), ([], 0)],
+        ),
+        (
+            _list_program(_affine(2, 1), _below(5), _LISTINGS[1]),
+            "the list, in reverse order, of 2 times x plus 1, for each x in xs that is less than 5",
+            [([5, 4, -1], [-1, 9])],
+        ),
+        (
+            _string_program(_repeated(2), _among("abd"), _JOININGS[1]),
+            "the characters of s that are one of a, b, d, each written 2 times, joined in reverse order",
+            [("abcAd", "ddbbaa")],
+        ),
+    ],
+)
+def test_words_mean_what_the_function_does(program, words, results):
+    """Results worked out by hand from the words."""
+    assert program.words == words
+    assert [program.apply(argument) for argument, _ in results] == [expected for _, expected in results]

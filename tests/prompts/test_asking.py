@@ -13,7 +13,6 @@ import verifiers
 from rlvr_envs import ChatPrompt, TaskEnv, TextPrompt, get_prompt
 from rlvr_envs.envs import question_in
 from rlvr_envs.envs.fitting import check_pair, gold_answer
-from rlvr_envs.procedural.base import GeneratedDataset
 from rlvr_envs.prompts import asked_form, written_answer
 from rlvr_envs.tasks import CLASSES
 from rlvr_envs.tokenizers import ByteTokenizer
@@ -60,24 +59,23 @@ ALL = pytest.mark.parametrize("cls", CLASSES, ids=short_name)
 MADE = pytest.mark.parametrize("cls", [cls for cls in CLASSES if cls.task.source == "generated"], ids=short_name)
 
 
+def judge_of(cls: type[TaskEnv], dataset: Any, prompt: Any) -> tuple[Any, Any]:
+    """A task's verifier for a prompt, by name and made."""
+    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
+    return spec, preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt))
+
+
 @ALL
-@pytest.mark.parametrize("chat", [False, True], ids=["text", "chat"])
-def test_the_gold_in_the_form_that_the_default_prompts_ask_for_is_correct(cls: type[TaskEnv], chat: bool) -> None:
+@pytest.mark.parametrize("name", ["its own text", "its own chat", "chat", "boxed_chat", "tagged_chat", "answer_only"])
+def test_the_gold_in_the_form_that_a_prompt_asks_for_is_correct(cls: type[TaskEnv], name: str) -> None:
+    """In that of its own prompts, and in every form where the answer is text."""
     dataset = load(cls)
-    prompt = cls.task.prompt_for(dataset, chat=chat)
-    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
-    verifier = preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt))
-    check_pair(spec, verifier, prompt, dataset)
-
-
-@ALL
-@pytest.mark.parametrize("name", ["chat", "boxed_chat", "tagged_chat", "answer_only"])
-def test_an_answer_that_is_text_is_read_in_every_form(cls: type[TaskEnv], name: str) -> None:
-    dataset, prompt = load(cls), get_prompt(name)
-    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
-    if spec[0] in ("choice", "countdown", "exact", "math", "numeric"):
-        check_pair(spec, preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt)), prompt, dataset)
-        problems = [dataset[index] for index in range(min(len(dataset), 8))]
+    own = name.startswith("its own")
+    prompt = cls.task.prompt_for(dataset, chat="chat" in name) if own else get_prompt(name)
+    spec, verifier = judge_of(cls, dataset, prompt)
+    if own or spec[0] in ("choice", "countdown", "exact", "math", "numeric"):
+        check_pair(spec, verifier, prompt, dataset)
+        problems = [] if own else [dataset[index] for index in range(min(len(dataset), 8))]
         assert all(gold_answer(problem) is not None for problem in problems), "the check would pass without a gold"
 
 
@@ -98,8 +96,7 @@ def test_the_gold_of_a_made_task_is_correct_in_every_form_that_a_chat_is_asked_f
             gymnasium.make(f"rlvr/{short_name(cls)}-v0", prompt=name, tokenizer="byte")
         return
     dataset, prompt = load(cls), get_prompt(name)
-    spec = cls.task.verifier_of(dataset, chat=isinstance(prompt, ChatPrompt))
-    verifier = preferring(verifiers.make(spec[0], **spec[1]), asked_form(prompt))
+    _, verifier = judge_of(cls, dataset, prompt)
     for index in range(min(len(dataset), PROBLEMS)):
         problem = dataset[index]
         gold = problem.metadata.get("gold_completion")
@@ -112,9 +109,7 @@ def test_the_gold_of_a_made_task_is_correct_in_every_form_that_a_chat_is_asked_f
 @MADE
 def test_a_chat_is_asked_in_words_that_are_longer_by_the_same_number_of_bytes(cls: type[TaskEnv]) -> None:
     dataset = load(cls)
-    assert isinstance(dataset, GeneratedDataset)
     question = question_in(dataset, ChatPrompt())
-    assert question is not None
     assert question_in(dataset, TextPrompt()) is None
     extra = set()
     for index in range(min(len(dataset), 200)):

@@ -1,14 +1,19 @@
+"""Prompts: the text and the chat made of a problem, and the named prompts, whose examples are worked out again."""
+
 from __future__ import annotations
 
 import dataclasses
+import itertools
+import os
+import re
 from typing import Any, cast
 
 import gymnasium
 import pytest
 
-from rlvr_envs import HuggingFaceTokenizer, PromptRenderer, TokenEnv, TokenStreams
+from rlvr_envs import HuggingFaceTokenizer, PromptRenderer, TokenEnv, TokenStreams, tasks
 from rlvr_envs.dialogue import spell
-from rlvr_envs.prompts import ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
+from rlvr_envs.prompts import PRESETS, ChatPrompt, Exemplar, Prompt, TextPrompt, get_prompt, render_chat
 from tests.dialogue.templates import tokenizer_of
 from tests.tiny_models import byte_level_tokenizer
 from verifiers import DataError, InvalidArgumentError, Message, Problem
@@ -23,10 +28,6 @@ def angle(messages: tuple[Message, ...]) -> str:
     return "".join(f"<{message.role}>{message.content}</>" for message in messages) + "<assistant>"
 
 
-def test_a_text_template_does_not_use_the_chat_template() -> None:
-    assert TextPrompt("Q: {problem}").render(QUESTION, angle) == "Q: What is 2 + 2?"
-
-
 @pytest.mark.parametrize(
     "text", ["{}", "{0}", "{problem}", "{{x}}", r"\boxed{5} \1 \g<0> %s $x", "{problem.id}", "}{", ""]
 )
@@ -38,13 +39,10 @@ def test_braces_in_a_problem_are_text(text: str) -> None:
 
 
 def test_few_shot_examples_take_the_same_form_as_the_problem() -> None:
-    prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)
-    assert prompt.render(QUESTION) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
-
-
-def test_few_shot_white_space_can_be_chosen() -> None:
     prompt = TextPrompt("Q:\n{problem}\nA:", exemplars=EXEMPLARS[:1], before_answer="\n", separator="\n###\n")
     assert prompt.render(QUESTION) == "Q:\n1 + 1?\nA:\n2\n###\nQ:\nWhat is 2 + 2?\nA:"
+    prompt = TextPrompt("Q: {problem}\nA:", exemplars=EXEMPLARS)  # which does not use a chat template
+    assert prompt.render(QUESTION, angle) == "Q: 1 + 1?\nA: 2\n\nQ: 1 + 2?\nA: 3\n\nQ: What is 2 + 2?\nA:"
 
 
 def test_a_chat_goes_through_the_tokenizer_s_template() -> None:
@@ -120,11 +118,7 @@ def test_whatever_shapes_the_text_shows_in_the_fingerprint(prompt: TextPrompt | 
     assert shaping <= set(CHANGES)
     changed = [dataclasses.replace(prompt, **{field: CHANGES[field]}) for field in sorted(shaping)]  # type: ignore[arg-type]  # by name
     assert len({prompt.fingerprint, *(other.fingerprint for other in changed)}) == len(shaping) + 1
-
-
-def test_a_name_does_not_show_in_the_fingerprint() -> None:
-    assert TextPrompt(name="a", source="b").fingerprint == TextPrompt().fingerprint
-    assert TextPrompt(stop=("\n\nUser:",)).fingerprint != ChatPrompt().fingerprint
+    assert dataclasses.replace(prompt, name="a", source="b").fingerprint == prompt.fingerprint
 
 
 # What the messages of a chat say becomes no special token
@@ -195,3 +189,84 @@ def test_a_special_token_of_one_character_is_no_text() -> None:
     tokenizer = HuggingFaceTokenizer(byte_level_tokenizer("¤"))
     with pytest.raises(DataError, match="the prompt of problem 'p' has '¤', which the tokenizer reads as a special"):
         streams_of([Problem("p", "1¤", "4")], tokenizer, prompt="chat")
+
+
+PROBLEM = Problem("p", "What is {6} * 7?", "42")
+ALL = pytest.mark.parametrize("prompt", PRESETS.values(), ids=list(PRESETS))
+
+
+@ALL
+def test_a_preset_conforms_and_says_where_its_format_comes_from(prompt: TextPrompt | ChatPrompt) -> None:
+    assert isinstance(prompt, Prompt)
+    assert PRESETS[prompt.name] is prompt
+    assert prompt.source.endswith(".")
+    assert re.fullmatch("[0-9a-f]{64}", prompt.fingerprint)
+
+
+@ALL
+def test_a_preset_shows_the_problem_once_after_its_examples(prompt: TextPrompt | ChatPrompt) -> None:
+    text = prompt.render(PROBLEM)
+    assert text.count("What is {6} * 7?") == 1
+    assert all(text.index(exemplar.problem) < text.index("What is {6} * 7?") for exemplar in prompt.exemplars)
+
+
+@pytest.mark.parametrize("name", ["gsm8k_cot_8shot", "minerva_math_4shot", "mbpp_3shot"])
+def test_an_example_s_answer_ends_where_the_next_example_begins(name: str) -> None:
+    """A policy that imitates the examples and goes on with another one is stopped right after its answer."""
+    prompt: Any = PRESETS[name]
+    for exemplar, following in itertools.pairwise(prompt.exemplars):
+        shown = prompt.template.replace("{problem}", following.problem)
+        continuation = exemplar.answer + prompt.separator + shown
+        cut = min(continuation.find(stop) for stop in prompt.stop if stop in continuation)
+        assert continuation[:cut].strip() == exemplar.answer.removesuffix("[DONE]").strip()
+
+
+EQUATION = re.compile(r"(\d+(?: [-+*/] \d+)+) = (\d+)")
+
+
+def test_every_equation_of_the_gsm8k_examples_holds() -> None:
+    for exemplar in PRESETS["gsm8k_cot_8shot"].exemplars:
+        equations = EQUATION.findall(exemplar.answer)
+        assert len(equations) == exemplar.answer.count("=") >= 2
+        for chain, result in equations:
+            assert eval(chain) == int(result), (chain, result)
+        assert exemplar.answer.endswith(f"#### {equations[-1][1]}")
+
+
+def test_mbpp_has_three_examples_that_pass_their_tests() -> None:
+    exemplars = PRESETS["mbpp_3shot"].exemplars
+    assert len(exemplars) == 3
+    for exemplar in exemplars:
+        program, done = exemplar.answer.split("\n[DONE]")
+        asserts = exemplar.problem.partition("tests:\n\n")[2].splitlines()
+        assert done == ""
+        assert len(asserts) == 3
+        scope: dict[str, object] = {}
+        exec(program, scope)
+        for line in asserts:
+            exec(line, scope)
+
+
+FOLDER = os.environ.get("RLVR_DATA_DIR")
+
+
+@pytest.mark.skipif(not FOLDER, reason="needs RLVR_DATA_DIR, a folder with the published rows")
+@pytest.mark.parametrize(
+    ("preset", "name"),
+    [
+        ("gsm8k_cot_8shot", "gsm8k"),
+        ("minerva_math_4shot", "math"),
+        ("boxed_chat", "math"),
+        ("humaneval_completion", "humaneval"),
+        ("mbpp_3shot", "mbpp"),
+        ("code_chat", "mbpp"),
+    ],
+)
+def test_stop_strings_cut_no_gold_completion_and_examples_are_our_own(preset: str, name: str) -> None:
+    prompt = PRESETS[preset]
+    own = {exemplar.problem for exemplar in prompt.exemplars}
+    for problem in tasks.load(name, "test", data_dir=FOLDER):
+        gold = str(problem.metadata["gold_completion"])
+        assert not any(stop in gold for stop in prompt.stop), problem.id
+        assert problem.prompt not in own
+        assert str(problem.prompt) in prompt.render(problem)

@@ -85,13 +85,6 @@ def test_a_completion_that_kills_its_worker_takes_nobody_with_it(
     assert len(log.read_text().splitlines()) == deaths  # with 7, 3, 1 and 0 others
 
 
-def test_two_that_kill_are_told_from_each_other(make: Any, tmp_path: Path) -> None:
-    judge = make(f"{HERE}:fragile", chunk=4, retries=0)
-    problem = Problem("p", "", str(tmp_path / "deaths"))
-    verdicts = judge.verify_batch(["die", "bb", "ccc", "die"], [problem] * 4)
-    assert [verdict.outcome for verdict in verdicts] == ["verifier_error", "scored", "scored", "verifier_error"]
-
-
 def test_a_node_that_is_killed_loses_no_verdict(cluster: Any, make: Any, tmp_path: Path) -> None:
     judge = make(f"{HERE}:patient", chunk=1)
     second = cluster.add_node(num_cpus=1)

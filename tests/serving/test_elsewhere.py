@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import verifiers
-from tests.serving.service import serving
+from tests.serving.service import exactly, serving
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, UnreadableReferenceError, audit_verifier
 from verifiers.audit import ATTACKS
 
@@ -33,9 +33,7 @@ def test_a_server_gives_the_verdicts_of_its_verifier() -> None:
     with serving(token="secret-token") as client:
         address = f"http://127.0.0.1:{client.port}"
         made = verifiers.make(address, token="secret-token")
-        assert made("4", FOUR) == verifiers.from_function(lambda completion, reference: completion == reference)(
-            "4", FOUR
-        )
+        assert made("4", FOUR) == verifiers.from_function(exactly)("4", FOUR)
         assert made("5", FOUR).outcome is Outcome.INCORRECT
         broken = made("break", FOUR)
         assert broken.outcome is Outcome.VERIFIER_ERROR

@@ -15,7 +15,7 @@ from agents.serving.guard import RequestLimits
 from rlvr_envs import MessageEnv, TextCompletion, TokenEnv, TokenStreams
 from rlvr_envs.tasks import GuessNumber
 from tests.serving.service import Client, running
-from verifiers import MadeCall, Problem
+from verifiers import MadeCall
 
 GAMES = GuessNumber("train")
 CALL = {"name": "calculator", "arguments": {"expression": "6*7"}}
@@ -123,14 +123,9 @@ def test_tokens_are_those_of_an_episode_here() -> None:
 def test_contexts_that_begin_anew_replace_the_tokens() -> None:
     streams = world("Addition", tools="calculator", summarize_after=700, max_new_tokens=900)
     with running(create_env_app(streams, "Addition")) as client:
-        said = by_tokens(
-            client, streams, 0, *turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
-        )
+        texts = turns(streams, "6*7? " * 60 + "<tool>6*7</tool>", "a summary", r"\boxed{42}")
+        said = by_tokens(client, streams, 0, *texts)
     assert any(answer["observation"]["new_context"] for answer in said)
-
-
-def paid(tokens: Any, prompt_length: int, problem: Problem) -> float:
-    return len(tokens) - prompt_length
 
 
 def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
@@ -148,20 +143,11 @@ def test_rules_about_tokens_are_for_episodes_in_tokens() -> None:
         assert step(client, view["episode_id"], token_ids=[])[0] == 422
         taken = step(client, view["episode_id"], token_ids=view["legal_ids"][:1])  # none of these has ended it
         assert taken[1]["observation"]["legal_ids"]
-    streams = world("Addition", process_scorer=paid, max_new_tokens=3)
+    streams = world("Addition", process_scorer=lambda tokens, start, problem: len(tokens) - start, max_new_tokens=3)
     with running(create_env_app(streams, "Addition")) as client:
         (last,) = by_tokens(client, streams, 0, [49, 50, 51])
         assert last["observation"]["rewards"] == [1.0, 2.0, 3.0]
         assert last["observation"]["truncated"]
-
-
-def test_an_environment_that_breaks_has_no_reward_in_tokens_either() -> None:
-    streams = world("Addition", verifier="tests.adapters.broken:exactly", prompt="chat")
-    with running(create_env_app(streams, "Addition")) as client:
-        view = begun(client, problem=0, form="tokens")
-        status, refused = step(client, view["episode_id"], token_ids=turns(streams, "break")[0])
-        assert (status, refused["error"]["type"]) == (503, "verifier_error")
-        assert step(client, view["episode_id"], token_ids=[1])[0] == 404  # it is over
 
 
 def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused() -> None:
@@ -171,6 +157,9 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
         status, refused = step(client, view["episode_id"], text="break")
         assert (status, refused["error"]["type"]) == (503, "verifier_error")
         assert "the pool died" in refused["error"]["message"]
+        view = begun(client, problem=0, form="tokens")
+        assert step(client, view["episode_id"], token_ids=turns(streams, "break")[0])[0] == 503
+        assert step(client, view["episode_id"], token_ids=[1])[0] == 404  # it is over
         begun(client)
         begun(client, episode_id="mine")
         assert client.post("/reset", {})[0] == 429
@@ -186,10 +175,10 @@ def test_what_can_not_be_judged_has_no_reward_and_what_does_not_fit_is_refused()
 def test_no_more_episodes_begin_at_once_than_may_be_played() -> None:
     service = EnvService(world(), "GuessNumber", RequestLimits(max_waiting=3))
 
-    async def begin() -> list[int]:
-        return [answer.status_code for answer in await asyncio.gather(*(service.reset(Reset()) for _ in range(12)))]
+    async def begin() -> Any:
+        return await asyncio.gather(*(service.reset(Reset()) for _ in range(12)))
 
-    assert sorted(asyncio.run(begin())) == [200] * 3 + [429] * 9
+    assert sorted(answer.status_code for answer in asyncio.run(begin())) == [200] * 3 + [429] * 9
 
 
 def socket(app: Any, *messages: object, headers: tuple[tuple[bytes, bytes], ...] = ()) -> list[Any]:
@@ -216,16 +205,9 @@ def socket(app: Any, *messages: object, headers: tuple[tuple[bytes, bytes], ...]
 def test_openenvs_protocol() -> None:
     right = GAMES.gold_turns(GAMES[0])[-1]
     steps = [{"type": "step", "data": {"text": text}} for text in ("0", right, "1")]
-    wrong = [
-        "{",
-        {"type": "play"},
-        {"type": "step", "data": {"texts": "1"}},
-        {"type": "reset", "data": {"problem": -1}},
-    ]
-    begin = {"type": "reset", "data": {"problem": 0}}
-    sent = socket(
-        create_env_app(world(), "GuessNumber"), steps[0], begin, *steps, {"type": "state"}, *wrong, {"type": "close"}
-    )
+    wrong = ["{", {"type": "play"}, {"type": "step", "data": {"texts": ""}}, {"type": "reset", "data": {"problem": -1}}]
+    asked = [steps[0], {"type": "reset", "data": {"problem": 0}}, *steps, {"type": "state"}, *wrong, {"type": "close"}]
+    sent = socket(create_env_app(world(), "GuessNumber"), *asked)
     assert sent[0] == "websocket.accept"
     kinds = [message["data"].get("code", message["type"]) for message in sent[1:-1]]
     after = ["state", "INVALID_JSON", "UNKNOWN_TYPE", "VALIDATION_ERROR", "VALIDATION_ERROR"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import random
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -21,8 +20,7 @@ from tests.envs.helpers import says, streams
 from verifiers import InvalidArgumentError, Message, Outcome, Problem, UnknownNameError, Verdict, VerifierContractError
 
 PROBLEM = Problem("sum/1", "2+2=", "4", {"gold_completion": "4"})
-
-# Verifiers
+_counts: Iterator[int] = itertools.count(2)
 
 
 class Exact:
@@ -53,31 +51,6 @@ class Shared:
 MEETING = threading.Barrier(4)
 
 
-def strict_reader(completion: str, problem: Problem) -> bool:
-    return int(completion) == int(str(problem.reference))
-
-
-def anything(completion: str, problem: Problem) -> bool:
-    return True
-
-
-def generous(completion: str, problem: Problem) -> bool:
-    return completion != "5"
-
-
-def never(completion: str, problem: Problem) -> bool:
-    return False
-
-
-def noisy(completion: str, problem: Problem) -> float:
-    return (completion == problem.reference) + random.SystemRandom().random() / 2
-
-
-def changing(completion: str, problem: Problem) -> bool:
-    problem.metadata.setdefault("seen", []).append(completion)  # type: ignore[attr-defined]
-    return completion == problem.reference
-
-
 def failing(completion: str, problem: Problem) -> bool:
     raise RuntimeError("no judge")
 
@@ -96,15 +69,18 @@ def test_sound_verifiers_pass() -> None:
 @pytest.mark.parametrize(
     ("verifier", "message"),
     [
-        (anything, r"less than 1 for the wrong '5'; got correct \(score 1, .*A policy learns"),
-        (generous, "anything but correct for ''; got correct"),
-        (never, r"correct, or a score, for '4' with the reference '4'; got incorrect \(score 0"),
+        (lambda said, problem: True, r"less than 1 for the wrong '5'; got correct \(score 1, .*A policy learns"),
+        (lambda said, problem: said != "5", "anything but correct for ''; got correct"),
+        (lambda said, problem: False, r"correct, or a score, for '4' with the reference '4'; got incorrect \(score 0"),
         (failing, "correct, or a score, for '4'.*; got verifier_error .*RuntimeError: no judge"),
-        (strict_reader, r"a verdict on ''; got verifier_error .*ValueError: invalid literal.*could write such text"),
-        (noisy, "the same verdict on .* the second time; got .*, then .*seed what is random"),
+        (
+            lambda said, problem: int(said) == 4,
+            r"a verdict on ''; got verifier_error .*ValueError: invalid literal.*could write such text",
+        ),
+        (lambda said, problem: (said == "4") + 1 / next(_counts), "the same verdict on .* the second time; got .*seed"),
         (Backwards, r"the same verdict on '4' in a batch of \d+; got correct.*, then incorrect.*in the order"),
         (Shared, "the same verdict on .* in 4 threads at once; got .*, then .*hold a lock"),
-        (changing, "an unchanged Problem.*; got Problem.*'seen'.*copy what is changed"),
+        (lambda said, problem: problem.metadata.update(seen=said) or said == "4", "an unchanged Problem.*'seen'.*copy"),
     ],
 )
 def test_a_mistake_of_a_verifier_is_named(verifier: Any, message: str) -> None:
@@ -120,9 +96,6 @@ def test_what_is_no_verifier_is_refused() -> None:
         check_verifier("exakt", PROBLEM, correct="4")
 
 
-# Data sets
-
-
 class Rows(Sequence[Problem]):
     """A data set of five problems, made by a function of the index."""
 
@@ -136,9 +109,6 @@ class Rows(Sequence[Problem]):
         if self.end and not 0 <= index < self.size:
             raise IndexError(index)
         return self.make(index)
-
-
-_numbers: Iterator[int] = itertools.count()
 
 
 def one(index: int, **fields: Any) -> Problem:
@@ -167,12 +137,9 @@ def of_split(split: str) -> list[Problem]:
         (Rows(lambda index: one(0)), "ids of their own; got 'p0' for both 0 and 1"),
         (Rows(lambda index: one(index, prompt="")), "text or a tuple of messages; got . Messages are"),
         (Rows(lambda index: one(index, prompt="\ud800")), "a prompt of characters; got '.ud800' "),
-        (Rows(lambda index: one(index, prompt=f"{next(_numbers)}")), "the same problem whenever number 0 .*; got"),
+        (Rows(lambda index: one(index, prompt=f"{next(_counts)}")), "the same problem whenever number 0 .*; got"),
         (Rows(lambda index: one(index, metadata={})), 'a text metadata."gold_completion".; got None'),
-        (
-            Rows(lambda index: one(index, reference="9") if index == 3 else one(index)),
-            "problem 'p3' .*accepts its gold completion '6'; got incorrect .*own answer fails",
-        ),
+        ([one(3, reference="9")], "problem 'p3' .*accepts its gold completion '6'; got incorrect .*own answer fails"),
     ],
 )
 def test_a_mistake_of_a_data_set_is_named(dataset: Any, message: str) -> None:
@@ -180,19 +147,13 @@ def test_a_mistake_of_a_data_set_is_named(dataset: Any, message: str) -> None:
         check_dataset(dataset, "exact")
 
 
-# Environments
-
-
 class Letters(gymnasium.Env[Any, Any]):
     """A plain Gymnasium environment of four tokens, in which token 3 ends the episode."""
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": [], "render_fps": 30}
-    size = 8
 
-    def __init__(self) -> None:
-        tokens = spaces.Box(0, 3, (self.size,), np.int32)
-        self.observation_space = spaces.Dict(tokens=tokens, length=spaces.Box(0, self.size, (1,), np.int32))
-        self.action_space = spaces.Discrete(4)
+    observation_space = spaces.Dict(tokens=spaces.Box(0, 3, (8,), np.int32), length=spaces.Box(0, 8, (1,), np.int32))
+    action_space = spaces.Discrete(4)
 
     def start(self) -> int:
         return int(self.np_random.integers(3))
@@ -208,7 +169,7 @@ class Letters(gymnasium.Env[Any, Any]):
         return self.observation(), self.reward(), terminated, self.cut() and not terminated, self.info()
 
     def observation(self) -> Any:
-        tokens = np.zeros(self.size, dtype=np.int32)
+        tokens = np.zeros(8, dtype=np.int32)
         tokens[: len(self.text)] = self.text
         return {"tokens": tokens, "length": np.array([len(self.text)], dtype=np.int32)}
 
@@ -216,18 +177,13 @@ class Letters(gymnasium.Env[Any, Any]):
         return self.text[-1] == 3
 
     def cut(self) -> bool:
-        return len(self.text) == self.size
+        return len(self.text) == 8
 
     def reward(self) -> float:
         return float(sum(self.text) if self.over() else 0)
 
     def info(self) -> dict[str, Any]:
         return {}
-
-
-class Masked(Letters):
-    def info(self) -> dict[str, Any]:
-        return {"action_mask": np.array([1, 0, 0, 1], dtype=np.int8)}
 
 
 class Doubles(TaskEnv):
@@ -240,6 +196,10 @@ def with_(**methods: Any) -> Any:
     return type("Mistaken", (Letters,), methods)
 
 
+def judged_by(verifier: str) -> Any:
+    return type("Misjudged", (Doubles,), {"task": replace(Doubles.task, verifier=(f"{__name__}:{verifier}", {}))})
+
+
 class InPlace(Letters):
     """Gives its own buffer."""
 
@@ -250,21 +210,6 @@ class InPlace(Letters):
         return self.buffer
 
 
-class OtherSpaces(Letters):
-    def __init__(self) -> None:
-        super().__init__()
-        self.action_space = spaces.Discrete(4, start=1)
-
-
-class OtherObservations(Letters):
-    def __init__(self) -> None:
-        super().__init__()
-        self.observation_space = spaces.Dict(tokens=spaces.Box(0, 3, (8,), np.int64))
-
-
-_counts: Iterator[int] = itertools.count()
-
-
 class Remembering:
     """A verifier that scores each completion by how many came before it."""
 
@@ -272,42 +217,23 @@ class Remembering:
         return Verdict(float(next(_counts)), Outcome.SCORED)
 
 
-class Unrepeatable(Doubles):
-    task = replace(Doubles.task, verifier=(f"{__name__}:Remembering", {}))
-
-
-class Unfit(Doubles):
-    task = replace(Doubles.task, verifier=(f"{__name__}:failing", {}))
-
-
-class Overridden(Doubles):
-    def step(self, action: Any) -> Any:
-        return super().step(action)
-
-
 def test_sound_environments_pass() -> None:
     check_token_env(Letters)
-    check_token_env(Masked)
+    check_token_env(with_(info=lambda self: {"action_mask": np.array([1, 0, 0, 1], dtype=np.int8)}))
     check_token_env(Doubles)
     check_token_env(Doubles, verification="deferred")
     check_token_env("GridWorld", n=2)
     check_token_env(f"{__name__}:Doubles", episodes=1)
-    turns = {
-        "interaction": lambda turns, problem: says("ok") if len(turns) < 3 else None,
-        "max_inserted_tokens": 8,
-    }
+    turns = {"interaction": lambda turns, problem: says("ok") if len(turns) < 3 else None, "max_inserted_tokens": 8}
     check_token_env(lambda: TokenEnv(streams(stop=list("abcdefgh"), **turns)), episodes=8)
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (OtherSpaces, r"the action space Discrete\(v\), which begins at 0; got Discrete\(4, start=1\)"),
-        (OtherObservations, r"the observation space Dict\(tokens=.*; got Dict\('tokens'"),
-        (
-            with_(start=lambda self: next(_counts) % 3),
-            "the same start after reset.seed=0.; got another.*self.np_random",
-        ),
+        (with_(action_space=spaces.Discrete(4, start=1)), r"the action space Discrete\(v\), which begins at 0"),
+        (with_(observation_space=spaces.Dict(tokens=spaces.Box(0, 3, (8,), np.int64))), "the observation space Dict"),
+        (with_(start=lambda self: next(_counts) % 3), "the same start after reset.seed=0.; got .*self.np_random"),
         (with_(start=lambda self: 4), "observations in the observation space; got .*below the size"),
         (with_(reward=lambda self: np.nan), "a finite reward; got nan"),
         (with_(reward=lambda self: float(next(_counts))), "the same result of step 0 for the same tokens and seed;"),
@@ -316,9 +242,13 @@ def test_sound_environments_pass() -> None:
         (with_(info=lambda self: {"action_mask": np.zeros(4, dtype=np.int8)}), "at least one legal token .*; got none"),
         (with_(info=lambda self: {"inserted": 1}), r"a length of 3 after the step; got 2.*info\[.inserted.\]"),
         (InPlace, "an earlier observation that stays as it was; got one that a step changed.*copies"),
-        (Unrepeatable, "the same result of step .* got .*, then"),
-        (Unfit, "a verdict; got .*no judge.*see check_verifier"),
-        (Overridden, "Overridden overrides step, which its vector environment does not call"),
+        (judged_by("Remembering"), "the same result of step .* got .*, then"),
+        (judged_by("failing"), "a verdict; got .*no judge.*see check_verifier"),
+        (
+            type("Two", (Doubles,), {"make_vec": lambda num_envs=1: Doubles.make_vec(num_envs, max_new_tokens=2)}),
+            r"the same episode from make_vec, with the return .*; got other",
+        ),
+        (type("Own", (Doubles,), {"step": lambda *call: Doubles.step(*call)}), "Own overrides step, which its vector"),
     ],
 )
 def test_a_mistake_of_an_environment_is_named(make: Any, message: str) -> None:
@@ -329,13 +259,3 @@ def test_a_mistake_of_an_environment_is_named(make: Any, message: str) -> None:
 def test_an_environment_in_place_of_its_class_is_refused() -> None:
     with pytest.raises(InvalidArgumentError, match=r"expected a class or a function that makes an environment.*lambda"):
         check_token_env(gymnasium.make("rlvr/Sort-v0"))  # type: ignore[arg-type]
-
-
-def test_a_vector_environment_that_differs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Two(Doubles):
-        @classmethod
-        def make_vec(cls, num_envs: int = 1, **options: Any) -> Any:
-            return super().make_vec(num_envs, **options, max_new_tokens=2)
-
-    with pytest.raises(InvalidArgumentError, match=r"the same episode from make_vec, with the return .*; got other"):
-        check_token_env(Two, episodes=4)

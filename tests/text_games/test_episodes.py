@@ -1,4 +1,4 @@
-"""Games of TextArena and GEM as episodes: what they pay, what follows from the turns alone, and what stays in the sandbox."""
+"""Games of TextArena and GEM as episodes: what they pay, what follows from the turns alone, seats, secrets, and the sandbox."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ import gymnasium
 import numpy as np
 import pytest
 
+import rlvr_envs
 from rlvr_envs.tasks import GEMGames, TextArena
-from rlvr_envs.text_games import TextGame, library, play
-from rlvr_envs.text_games.library import Said, replay
+from rlvr_envs.text_games import TextGameInteraction, TextSeat, library, play
+from rlvr_envs.text_games.library import Said, first_legal, replay
+from tests.docs import DOCS
 from tests.games.playing import Player, played
 from verifiers import InvalidArgumentError, Outcome, UnknownNameError, VerifierFailureError
 
@@ -110,6 +112,11 @@ def test_random_numbers_of_the_caller_are_left_alone() -> None:
 @pytest.mark.parametrize(
     ("cls", "arguments", "error", "message"),
     [
+        (TextArena, {"game": "ThreePlayerTicTacToe-v0"}, InvalidArgumentError, "three players.*Only games of one player or"),
+        (TextArena, {"game": "TicTacToe-v0", "seat": 2}, InvalidArgumentError, "seat must be from 0 to 1, or None, got 2"),
+        (TextArena, {"game": "2048-v0", "seat": 0}, InvalidArgumentError, "'2048-v0' is for one player: leave seat out, got 0"),
+        (TextArena, {"game": "TicTacToe-v0", "opponent": "greedy"}, UnknownNameError, "unknown opponent 'greedy'"),
+        (TextArena, {"game": "ColonelBlotto-v0-extreme"}, InvalidArgumentError, "'random' finds no legal move in .*seat=0"),
         (TextArena, {"game": "Mastermynd-v0"}, UnknownNameError, "unknown game of TextArena .*Did you mean 'Mastermind-v0'"),
         (TextArena, {"game": "SecretMafia-v0"}, InvalidArgumentError, "between 5 and 15.*Only games of one player or two"),
         (TextArena, {"game": "TwentyQuestions-v0"}, InvalidArgumentError, "can't be played: .*no network"),
@@ -118,7 +125,7 @@ def test_random_numbers_of_the_caller_are_left_alone() -> None:
         (TextArena, {"arguments": {"max_turns": object()}}, InvalidArgumentError, "arguments must map names to numbers"),
         (TextArena, {"split": "dev"}, UnknownNameError, "unknown split 'dev'"),
         (TextArena, {"max_prompt_bytes": 5}, InvalidArgumentError, "begins with more than 5 bytes for each of 50 seeds"),
-        (TextArena, {"isolation": "some"}, InvalidArgumentError, "isolation"),
+        (TextArena, {"isolation": "some"}, UnknownNameError, "isolation"),
         (GEMGames, {"game": "math:GSM8K"}, UnknownNameError, "unknown game of GEM 'math:GSM8K'"),
     ],
 )  # fmt: skip
@@ -152,6 +159,74 @@ class TestBrokenGames:
 
     def test_a_game_that_went_on_without_being_asked_is_an_error(self) -> None:
         game = TextArena(arguments={"min_number": 5, "max_number": 5})[0].reference
-        assert isinstance(game, TextGame)
         with pytest.raises(VerifierFailureError, match="the game was over before the last turn"):
             replay(game, (Said("[5]"), Said("[5]")))
+
+
+ENV = "rlvr/TextArena-v0"
+
+
+def made(game: str, **arguments: Any) -> Any:
+    return gymnasium.make(ENV, game=game, **{"max_new_tokens": 1000, **arguments}).unwrapped
+
+
+def against(*turns: str, **options: Any) -> TextGameInteraction:
+    """An opponent that takes these turns."""
+    return TextGameInteraction(lambda seat: turns[sum(not said.own for said in seat.turns)], **options)
+
+
+def saying(*turns: str) -> Any:
+    return lambda history: turns[len(history)]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "score", "outcome"),
+    [
+        (["[0]", "[1]", "[2]"], ["[3]", "[4]"], 1.0, Outcome.CORRECT),
+        (["[0]", "[1]", "[8]"], ["[3]", "[4]", "[5]"], -1.0, Outcome.INCORRECT),
+        (["[0]", "[2]", "[3]", "[7]", "[8]"], ["[1]", "[4]", "[5]", "[6]"], 0.0, Outcome.SCORED),
+        (["[0]", "[0]", "[0]"], ["[3]"], -1.0, Outcome.INCORRECT),  # taken, and taken again
+    ],
+)
+def test_the_policy_is_paid_what_its_player_is(
+    own: list[str], others: list[str], score: float, outcome: Outcome
+) -> None:
+    env = made("TicTacToe-v0", seat=0, interaction=against(*others))
+    earned, terminated, verdict = played(env, 0, saying(*own))
+    assert (earned, terminated, verdict.outcome, verdict.score) == (score, True, outcome, score)
+    assert "forfeit" not in verdict.detail
+
+
+def test_what_a_player_does_in_secret_is_recorded_and_not_shown() -> None:
+    env = made("IteratedRockPaperScissors-v0", seat=0, interaction=against(*["[scissors] it is"] * 30))
+    env.reset(options={"problem": 0})
+    assert "scissors] it" not in env.streams.problem(0).prompt
+    observation, *_ = env.step_many([*env.tokenizer.encode("[rock]"), env.tokenizer.eos_token])
+    shown = rlvr_envs.decode(env.tokenizer, observation["tokens"][: int(observation["length"][0])])
+    assert "scissors] it" not in shown
+    (turn,) = env.streams._turns[0]
+    assert turn.reply[0].turns == ("[scissors] it is",)
+    seats: list[TextSeat] = []
+
+    def opponent(seat: TextSeat) -> str:
+        seats.append(seat)
+        return "[rock]"
+
+    second = made("IteratedRockPaperScissors-v0", seat=0, interaction=TextGameInteraction(opponent))
+    second.reset(options={"problem": 0})
+    second.step_many([*second.tokenizer.encode("[paper] is my secret"), second.tokenizer.eos_token])
+    assert "secret" not in "".join(seats[0].view)
+
+
+def test_trying_moves_changes_no_random_number_of_the_game() -> None:
+    game = TextArena(game="PigDice-v0", seat=0)[0].reference
+    tried = first_legal(game, (), ["[fly]", "[roll]", "[hold]"])
+    assert tried == "[roll]"
+    assert first_legal(game, (), ["[fly]", "[swim]"]) is None
+    assert replay(game, (Said("[roll]"),)) == replay(game, (Said("[roll]"),))
+
+
+@pytest.mark.parametrize("page", ["textarena.md", "gem.md"])
+def test_the_examples_run(page: str) -> None:
+    code, *_ = re.findall(r"```python\n(.*?)```", (DOCS / "environments" / page).read_text(encoding="utf-8"), re.DOTALL)
+    exec(code, {})

@@ -1,6 +1,6 @@
 """Where definitions differ: each difference from TRL 1.16 by name, with what it does to numbers.
 
-The test of a difference has its name in the table of docs/agents.md; tests/test_docs_agents.py holds them together.
+The test of a difference has its name in the table of docs/agents.md; tests/test_docs_pages.py holds them together.
 """
 
 from __future__ import annotations

@@ -39,14 +39,11 @@ def test_this_version_is_supported() -> None:
 
 def test_the_whole_log_is_read(content: EvalLog) -> None:
     assert (content.status, content.version, content.eval.task) == ("success", 2, "rlvr/Sort-v0 test")
-    assert content.eval.viewer is not None
     assert content.eval.viewer.trust_content is False
-    assert content.results is not None
     assert content.results.total_samples == SAMPLES
     assert content.results.scores[0].metrics["mean"].value == pytest.approx(
         0.3, abs=0.001
     )  # 1.5 of 5 that have a score
-    assert content.samples is not None
     assert len({(sample.id, sample.epoch) for sample in content.samples}) == SAMPLES
 
 
@@ -58,9 +55,7 @@ def test_samples_are_read_one_by_one(tmp_path: Path) -> None:
     for number, text in enumerate(ODD):
         assert samples[number].output.completion == text.encode("utf-8", "backslashreplace").decode()
     errored = samples[5]
-    assert errored.error is not None
     assert errored.error.message == "the pool died"
-    assert errored.scores is not None
     assert {name: score.value for name, score in errored.scores.items()} == {
         "outcome": "verifier_error",
         "step": 0,

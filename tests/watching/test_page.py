@@ -1,11 +1,8 @@
-"""The page of `rlvr watch` in a browser: it follows a run, and shows hostile completions as text; part of `make test-view`.
-
-Screenshots are left in the folder that the environment variable SCREENSHOTS names, if it is set.
-"""
+"""The page of `rlvr watch` in a browser: it follows a run, and shows hostile completions as text; part of `make test-view`."""
 
 from __future__ import annotations
 
-import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,9 +46,6 @@ def page(browser: Browser) -> Iterator[Page]:
     page.on("dialog", lambda dialog: complaints.append(f"dialog {dialog.message}"))
     page.on("request", lambda request: requests.append(request.url))
     yield page
-    if "SCREENSHOTS" in os.environ:
-        name = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].partition(" ")[0]
-        page.screenshot(path=Path(os.environ["SCREENSHOTS"]) / f"{name}.png", full_page=True)
     page.close()
     assert [
         text for text in complaints if "ERR_CONNECTION_REFUSED" not in text
@@ -136,16 +130,9 @@ def test_tokens_are_colored_relative_to_the_group(page: Page, tmp_path: Path) ->
 
     def shares(card: int) -> list[float]:
         """Each token's opacity, negative where it is red."""
-        colors = (
-            page.locator(".card")
-            .nth(card)
-            .locator(".token")
-            .evaluate_all("all => all.map(one => one.style.background)")
-        )
-        parts = [
-            color.removeprefix("rgba(var(--").removesuffix(")").split("), ") if color else ["good", "0"]
-            for color in colors
-        ]
+        tokens = page.locator(".card").nth(card).locator(".token")
+        colors = tokens.evaluate_all("all => all.map(one => one.style.background)")
+        parts = [re.findall(r"--(\w+)\), ([\d.]+)", color)[0] if color else ("good", "0") for color in colors]
         return [float(share) * (1 if name == "good" else -1) for name, share in parts]
 
     with served(folder) as server:

@@ -43,9 +43,6 @@ def folder(tmp_path: Path) -> Path:
     return run_folder(tmp_path / "run")
 
 
-# Who may ask
-
-
 @pytest.mark.parametrize(
     ("path", "host"),
     [
@@ -75,14 +72,8 @@ def test_nobody_gets_anything_without_the_token_or_by_the_name_of_another_site(
 def test_the_page_loads_nothing_from_elsewhere_and_every_answer_says_so(folder: Path) -> None:
     with served(folder) as server:
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/the-token-of-the-tests/", server.address)
-        for path, status in {
-            "": 200,
-            "page.js": 200,
-            "page.css": 200,
-            "state": 200,
-            "x": 400,
-            "../page.js": 400,
-        }.items():
+        answers = {"": 200, "page.js": 200, "page.css": 200, "state": 200, "x": 400, "../page.js": 400}
+        for path, status in answers.items():
             code, headers, body = asked(server, f"/{TOKEN}/{path}")
             assert code == status, path
             assert "default-src 'none'; script-src 'self'; style-src 'self'" in headers["Content-Security-Policy"]
@@ -100,9 +91,6 @@ def test_what_is_asked_wrongly_is_explained(folder: Path) -> None:
         assert data(server, "groups", ("show", "alll"))[1].startswith("unknown filter 'alll'")
         assert "first must be a whole number" in data(server, "groups", ("first", "-1"))[1]
         assert "there is no group 9 of step 1 any more" in data(server, "completions", ("step", 1), ("group", 9))[1]
-
-
-# What a run is
 
 
 def test_the_state_follows_the_run_and_leaves_out_what_is_half_written(folder: Path) -> None:
@@ -127,29 +115,24 @@ def test_the_state_follows_the_run_and_leaves_out_what_is_half_written(folder: P
         assert (last["step"], last["completions"], last["damaged"]) == (2, 2, 1)
 
 
-def test_an_evaluation_is_shown_by_problem_and_a_later_line_counts(tmp_path: Path) -> None:
+def test_an_evaluation_is_shown_by_problem_where_a_later_line_counts_and_what_has_no_score_is_warned_of(
+    tmp_path: Path,
+) -> None:
+    failed = {"score": None, "outcome": None, "error": "429"}
     rows = [row(1), row(0), row(0, 1, score=None, outcome="verifier_error", error="x"), row(0, 1, score=1.0)]
+    rows.append(row(2, **failed))
     run_of(tmp_path / "eval", rows)
     with served(tmp_path / "eval") as server:
         (state,) = data(server, "state")
-        assert (state["training"], state["completions"], state["steps"]) == (False, 4, None)
+        assert (state["training"], state["completions"], state["steps"]) == (False, 5, None)
         groups = data(server, "groups")["groups"]
         assert [(group["key"], group["problem"], [sample[0] for sample in group["samples"]]) for group in groups] == [
             ([0, 0], "p0", [0.0, 1.0]),
             ([0, 1], "p1", [0.0]),
+            ([0, 2], "p2", [None]),
         ]
-
-
-def test_an_evaluation_warns_of_samples_without_a_score(tmp_path: Path) -> None:
-    """Of failed requests and broken verifiers that no later line replaces."""
-    failed = {"score": None, "outcome": None, "error": "429"}
-    rows = [row(0, **failed), row(1, **failed), row(2, score=1.0), row(0, score=1.0)]
-    run_of(tmp_path / "eval", rows)
-    with served(tmp_path / "eval") as server:
-        (state,) = data(server, "state")
-    assert state["errored"] == 1
-    (warning,) = state["warnings"]
-    assert warning.startswith("1 of 3 samples (33.3%) have no score, since")
+        (warning,) = state["warnings"]  # of what no later line replaces
+        assert (state["errored"], warning.partition(", since")[0]) == (1, "1 of 4 samples (25.0%) have no score")
 
 
 def test_filters_find_what_they_name(folder: Path) -> None:
@@ -186,9 +169,6 @@ def test_completions_are_what_the_file_holds_however_hostile(folder: Path) -> No
         assert data(server, "completions", ("step", 1), ("group", 0)) == lines
 
 
-# Curves
-
-
 def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path) -> None:
     generator = np.random.default_rng(0)
     folders = [run_folder(tmp_path / f"s{seed}", seed=seed) for seed in range(3)] + [
@@ -197,11 +177,9 @@ def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path
     for index, folder in enumerate(folders):
         values = generator.normal(size=30).tolist()
         rows = [{"step": step, "reward": value, "entropy": 1.0} for step, value in enumerate(values, start=1)]
-        rows = [
-            line | ({"eval/x": value} if line["step"] % 10 == 0 else {})
-            for line, value in zip(rows, values, strict=True)
-        ]
-        append(folder / "metrics.jsonl", [{**line, "kl": 0.1} if index == 3 else line for line in rows])
+        for line in rows:
+            line |= ({"eval/x": line["reward"]} if line["step"] % 10 == 0 else {}) | ({"kl": 0.1} if index == 3 else {})
+        append(folder / "metrics.jsonl", rows)
     metrics = [("metric", name) for name in ("reward", "eval/x", "kl", "none")]
     with served(*folders) as server:
         answer = data(server, "curves", ("smooth", 5), *metrics)
@@ -215,13 +193,9 @@ def test_curves_are_those_of_rlvr_plot_and_runs_keep_their_colors(tmp_path: Path
             drawn = [np.nan if value is None else value for value in band[name]]
             np.testing.assert_allclose(drawn, getattr(wanted, name), rtol=1e-5)
     # An evaluation now and then is drawn as it was measured.
-    rows = [json.loads(line) for line in (folders[3] / "metrics.jsonl").read_text().splitlines()]
     alone = answer["panels"]["eval/x"][1]
     assert alone["steps"] == [10, 20, 30]
     np.testing.assert_allclose(alone["mean"], [rows[step - 1]["reward"] for step in alone["steps"]], rtol=1e-5)
-
-
-# The command
 
 
 @pytest.mark.parametrize(
@@ -249,7 +223,6 @@ def test_it_serves_until_it_is_stopped_and_changes_nothing(folder: Path) -> None
     program = "import sys; from rlvr_envs.console import main; main()"
     command = [sys.executable, "-c", program, "watch", str(folder)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
         said = process.stdout.readline()
         match = re.fullmatch(r"watching at http://127\.0\.0\.1:(\d+)(/[\w-]{32}/) until Ctrl-C\n", said)
         assert match, said

@@ -1,4 +1,4 @@
-"""Bandits, cliff, ice and cards: the token environments play the processes, and these are the known ones."""
+"""Worlds, bandits, cliff, ice and cards: the token environments play the processes, and these are the known ones."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ from typing import Any
 import gymnasium
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
+from gymnasium.utils.env_checker import check_env
 
 import rlvr_envs
 import verifiers
 from agents.runs.files.json_files import plain, to_json
 from rlvr_envs import exact
 from rlvr_envs.tasks import Bandit, BlackjackHand, CliffWalk, ContextualBandit, FrozenLake
+from rlvr_envs.worlds import Branch, Process, Walk, World, world_of
 from rlvr_envs.worlds.process_rules import ProcessVerifier
 from rlvr_envs.worlds.rules import action_tokens
-from verifiers import InvalidArgumentError, Outcome, Problem
+from verifiers import InvalidArgumentError, Outcome, Problem, UnknownArgumentError
 
 PLAYED: list[tuple[str, dict[str, Any]]] = [
     ("Bandit", {}),
@@ -31,40 +34,54 @@ PLAYED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-def state_env(name: str, **options: Any) -> rlvr_envs.StateEnv:
-    env = gymnasium.make(f"rlvr/{name}State-v0", **options).unwrapped
-    assert isinstance(env, rlvr_envs.StateEnv)
-    return env
+WALKS = [("GridWorld", {}), ("GridWorld", {"n": 3, "split": "test"}), ("Maze", {"step_reward": -0.3})]
 
 
-def token_env(name: str, **options: Any) -> rlvr_envs.TaskEnv:
-    env = gymnasium.make(f"rlvr/{name}-v0", **options).unwrapped
-    assert isinstance(env, rlvr_envs.TaskEnv)
-    return env
+def state_env(name: str, **options: Any) -> Any:
+    return gymnasium.make(f"rlvr/{name}State-v0", **options).unwrapped
 
 
-@pytest.mark.parametrize(("name", "options"), PLAYED)
+def token_env(name: str, **options: Any) -> Any:
+    return gymnasium.make(f"rlvr/{name}-v0", **options).unwrapped
+
+
+@pytest.mark.parametrize("env_id", rlvr_envs.STATE_ENVIRONMENTS)
+def test_gymnasiums_checker_accepts_it(env_id: str) -> None:
+    check_env(gymnasium.make(env_id, render_mode="ansi").unwrapped, skip_render_check=False)
+
+
+@pytest.mark.parametrize(("name", "options"), [*PLAYED, *WALKS])
 def test_episodes_are_those_of_the_plain_environment(name: str, options: dict[str, Any]) -> None:
-    """Same seed, same problem; after each action the same reward and flags, and the stream ends with the state's name."""
+    """Same seed, same problem; after each action the same reward and flags, and the stream ends with the state's name.
+
+    In a walk, which has no names in its stream, the cell is that of the moves.
+    """
     plain, tokens = state_env(name, **options), token_env(name, **options)
     process, actions = plain.process, np.random.default_rng(0)
-    token_of = action_tokens(tokens.tokenizer, process.actions)
+    token_of, walk = action_tokens(tokens.tokenizer, process.actions), Walk(tokens.tokenizer)
+    ends = set()
     for seed in range(8 if name == "CliffWalk" else 25):
         state, info = plain.reset(seed=seed)
         observation, told = tokens.reset(seed=seed)
         assert info == {key: told[key] for key in info}
+        prompt, problem = int(observation["length"][0]), tokens.streams.dataset[info["problem_index"]]
         over, regret = False, 0.0
         while not over:
-            written = rlvr_envs.decode(tokens.tokenizer, observation["tokens"][: observation["length"][0]])
-            assert written.endswith(f"{process.states[state]}:")
+            stream = observation["tokens"][: observation["length"][0]]
+            if isinstance(problem.reference, World):
+                assert process.states[state].startswith("{}{}".format(*walk.cell(stream, prompt, problem)))
+            else:
+                assert rlvr_envs.decode(tokens.tokenizer, stream).endswith(f"{process.states[state]}:")
             action = int(actions.integers(len(process.actions)))
             state, reward, *flags, said = plain.step(action)
             observation, paid, *ended, info = tokens.step(token_of[action])
             assert (reward, flags) == (paid, ended)
             over, regret = any(flags), regret + said.get("regret", 0.0)
+        ends.add(tuple(flags))
         assert info["verdict"].detail.get("regret", 0.0) == pytest.approx(regret, abs=1e-12)
         assert ("regret" in info["verdict"].detail) == ("regret" in said) == ("Bandit" in name)
-        assert info["verdict"].detail["state"] == process.states[state]
+        assert (name, options) in WALKS or info["verdict"].detail["state"] == process.states[state]
+    assert (name, options) not in WALKS or ends == {(True, False), (False, True)}
 
 
 def test_the_same_luck_meets_the_same_actions_and_independent_luck_others() -> None:
@@ -103,13 +120,6 @@ def test_the_tables_are_those_of_gymnasium(
     assert compared == {"FrozenLake-v1": 4 * 11, "CliffWalking-v1": 4 * 37}[env_id]
 
 
-def test_the_values_of_the_ice_are_those_that_are_known() -> None:
-    """The best policy on the 4 x 4 map reaches the goal with probability 14/17 where nothing hurries it."""
-    mdp = exact.state_mdp(state_env("FrozenLake"))
-    values = exact.optimal_values(mdp)
-    assert exact.expected_return(mdp, values) == pytest.approx(14 / 17, abs=1e-6)
-
-
 def test_the_best_path_along_the_cliff_returns_minus_13() -> None:
     mdp = exact.state_mdp(state_env("CliffWalk"))
     assert exact.expected_return(mdp, exact.optimal_values(mdp)) == -13
@@ -125,9 +135,7 @@ STICKS = {False: "17 13 13 12 12 12 17 17 17 17", True: "19 18 18 18 18 18 18 18
 def test_the_best_policy_at_cards_is_the_known_one(soft: bool) -> None:
     env = state_env("BlackjackHand")
     values = exact.optimal_values(exact.state_mdp(env))
-    for shown, least in zip(
-        ["A", "2", "3", "4", "5", "6", "7", "8", "9", "10"], map(int, STICKS[soft].split()), strict=True
-    ):
+    for shown, least in zip(["A", *"23456789", "10"], map(int, STICKS[soft].split()), strict=True):
         for total in range(12 if soft else 11, 22):
             hit, stick = values.action[env.process.index[f"{total}{'s' if soft else ''}/{shown}"]]
             assert (stick > hit) == (total >= least), (total, shown)
@@ -210,3 +218,73 @@ def test_a_record_of_a_problem_is_short() -> None:
     written = to_json(plain(BlackjackHand(seed=7)[3].reference))
     assert len(written) < 200
     assert '"seed": 7' in written
+
+
+@pytest.mark.parametrize(("name", "options"), WALKS)
+def test_values_are_those_of_the_worlds(name: str, options: dict[str, Any]) -> None:
+    """The values of a world's process, in the states of the whole."""
+    env = state_env(name, **options)
+    whole = exact.optimal_values(exact.state_mdp(env), gamma=0.9)
+    for index in range(min(env.num_problems, 20)):
+        world = world_of(env.dataset[index])
+        mdp = exact.world_mdp(world)
+        alone = exact.expected_return(mdp, exact.optimal_values(mdp, gamma=0.9))
+        np.testing.assert_allclose(whole.state[env.dataset.start(index)], alone, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("GridWorld", {"n": 3}), ("Maze", {}), ("FrozenLake", {}), ("CliffWalk", {})]
+)
+@pytest.mark.parametrize("gamma", [0.0, 0.95])
+def test_policy_iteration_finds_the_values_of_value_iteration(name: str, options: dict[str, Any], gamma: float) -> None:
+    mdp = exact.state_mdp(state_env(name, **options))
+    policy, values = exact.policy_iteration(mdp, gamma=gamma)
+    optimal = exact.optimal_values(mdp, gamma=gamma)
+    np.testing.assert_allclose(values.action, optimal.action, atol=1e-9)
+    assert ((policy == 0) | (policy == 1)).all()
+    assert (exact.greedy_policy(optimal)[policy == 1] > 0).all()
+
+
+def test_policy_iteration_refuses_what_may_not_end() -> None:
+    with pytest.raises(InvalidArgumentError, match=r"discount in \[0, 1\), got 1.0"):
+        exact.policy_iteration(exact.state_mdp(state_env("Maze")), gamma=1.0)
+
+
+def test_bad_input_is_named() -> None:
+    env = state_env("Maze")
+    with pytest.raises(ResetNeeded):
+        env.step(0)
+    env.reset(seed=0)
+    with pytest.raises(InvalidArgumentError, match="an integer from 0 to 3, got 4"):
+        env.step(4)
+    with pytest.raises(InvalidArgumentError, match="problem 1 does not exist"):
+        env.reset(options={"problem": 1})
+    with pytest.raises(UnknownArgumentError, match="max_step"):
+        state_env("Maze", max_step=3)
+    with pytest.raises(InvalidArgumentError, match="max_steps"):
+        state_env("Maze", max_steps=0)
+
+
+def test_an_action_against_the_odds_is_refused() -> None:
+    with pytest.raises(InvalidArgumentError, match="action 'R' in state 'a' must sum to 1"):
+        Process(("a", "b"), "R", (((Branch(0.5, 1),),), ()))
+
+
+def test_draws_have_the_probabilities_of_the_branches() -> None:
+    """Within six standard errors, whatever the luck: 20 000 draws that are the same on every machine."""
+    chances = (0.1, 0.6, 0.3)
+    branches = tuple(Branch(chance, state) for state, chance in enumerate(chances))
+    process = Process(("a", "b", "c"), "R", ((branches,), (), ()))
+    drawn = [process.draw(0, 0, luck=3, step=step)[0] for step in range(20_000)]
+    shares = np.bincount(drawn, minlength=3) / len(drawn)
+    errors = np.sqrt(np.multiply(chances, np.subtract(1, chances)) / len(drawn))
+    assert (np.abs(shares - chances) < 6 * errors).all()
+
+
+def test_noise_is_normal() -> None:
+    process = Process(("a", "b"), "R", (((Branch(1.0, 1, reward=2.0, noise=3.0),),), ()))
+    rewards = np.array([process.draw(0, 0, luck=luck, step=0)[1] for luck in range(20_000)])
+    error = 3 / np.sqrt(len(rewards))
+    assert abs(rewards.mean() - 2) < 6 * error
+    assert abs(rewards.std() - 3) < 6 * error
+    assert abs((rewards < 5).mean() - 0.8413) < 6 * 0.5 / np.sqrt(len(rewards))

@@ -23,19 +23,12 @@ def play(env: TokenEnv, moves: str, problem: int = 0) -> tuple[list[float], bool
     return info["rewards"].tolist(), terminated, truncated, info
 
 
-def gridworld(**options: Any) -> TokenEnv:
-    env = gymnasium.make("rlvr/GridWorld-v0", **options)
-    assert isinstance(env, TokenEnv)
-    return env
+def gridworld(**options: Any) -> Any:
+    return gymnasium.make("rlvr/GridWorld-v0", **options)
 
 
-def maze(**options: Any) -> TokenEnv:
-    env = gymnasium.make("rlvr/Maze-v0", **options)
-    assert isinstance(env, TokenEnv)
-    return env
-
-
-# Episodes by hand
+def maze(**options: Any) -> Any:
+    return gymnasium.make("rlvr/Maze-v0", **options)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +58,6 @@ def test_step_rewards_and_layouts_are_options() -> None:
     assert gridworld(n=10, max_new_tokens=7).streams.rules.max_new_tokens == 7
 
 
-# Problems
-
-
 @pytest.mark.parametrize("n", [2, 3, 4, 7, 10])
 def test_every_pair_is_one_problem_in_one_split(n: int) -> None:
     train, test = GridWorld("train", n), GridWorld("test", n)
@@ -91,7 +81,6 @@ PINNED = {"train": ["11>10:", "20>32:", "32>22:", "23>02:"], "test": ["01>11:", 
 @pytest.mark.parametrize("split", ["train", "test"])
 def test_every_gold_answer_passes_in_the_environment_by_a_shortest_walk(env_id: str, split: str) -> None:
     env = gymnasium.make(env_id, split=split)
-    assert isinstance(env, TokenEnv)
     for at in range(env.num_problems):
         problem = env.streams.dataset[at]
         gold, world = str(problem.metadata["gold_completion"]), world_of(problem)
@@ -110,32 +99,25 @@ def test_wrong_arguments_are_named() -> None:
         gridworld(step_reward="low")
     with pytest.raises(TypeError, match=r"unexpected keyword argument 'size'"):
         gridworld(size=3)
-    for data in (GridWorld, Maze):
-        with pytest.raises(UnknownNameError, match=r"unknown split 'tset'\. Did you mean 'test'"):
-            data("tset")
+    with pytest.raises(UnknownNameError, match=r"unknown split 'tset'\. Did you mean 'test'"):
+        Maze("tset")
     with pytest.raises(IndexError, match=r"gridworld \(test\) has problems 0 to 47, got index 48"):
         GridWorld("test")[48]
-    with pytest.raises(IndexError, match=r"maze .* has problems 0 to 0, got index 1"):
-        Maze()[1]
-
-
-# The verifier
 
 
 def test_a_completion_is_judged_by_where_its_walk_ends() -> None:
     judge, problem = WalkVerifier(), Maze()[0]
-    verdicts = [judge(text, problem) for text in ("", "R", "RUR", "RURDD", "RR", "R U R!", "?")]
-    assert [verdict.score for verdict in verdicts] == [0, 0, 10, 10, -10, 10, 0]
-    assert [verdict.outcome for verdict in verdicts] == [
-        Outcome.NO_ANSWER,
-        Outcome.INCORRECT,
-        Outcome.CORRECT,
-        Outcome.CORRECT,
-        Outcome.INCORRECT,
-        Outcome.CORRECT,
-        Outcome.NO_ANSWER,
-    ]
-    assert [verdict.answer for verdict in verdicts] == [None, "R", "RUR", "RUR", "RR", "RUR", None]
+    for text, score, outcome, answer in (
+        ("", 0, Outcome.NO_ANSWER, None),
+        ("R", 0, Outcome.INCORRECT, "R"),
+        ("RUR", 10, Outcome.CORRECT, "RUR"),
+        ("RURDD", 10, Outcome.CORRECT, "RUR"),
+        ("RR", -10, Outcome.INCORRECT, "RR"),
+        ("R U R!", 10, Outcome.CORRECT, "RUR"),
+        ("?", 0, Outcome.NO_ANSWER, None),
+    ):
+        verdict = judge(text, problem)
+        assert (verdict.score, verdict.outcome, verdict.answer) == (score, outcome, answer)
 
 
 def test_a_problem_of_another_kind_is_named() -> None:
@@ -143,14 +125,10 @@ def test_a_problem_of_another_kind_is_named() -> None:
         WalkVerifier()("RUR", Problem("p", "10:", "RUR"))
 
 
-# Tokens
-
-
 @pytest.mark.parametrize("env_id", IDS)
 @pytest.mark.parametrize("tokenizer", ["char", "byte"])
 def test_the_four_moves_and_nothing_else_are_legal_in_any_tokenizer(env_id: str, tokenizer: str) -> None:
     env = gymnasium.make(env_id, tokenizer=tokenizer)
-    assert isinstance(env, TokenEnv)
     _, info = env.reset(seed=0)
     legal = np.flatnonzero(info["action_mask"]).tolist()
     assert sorted(env.tokenizer.token_bytes(token).decode() for token in legal) == sorted(MOVES)
