@@ -7,23 +7,24 @@ from typing import Any
 import pytest
 import torch
 
-from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory, tiny_model
+from agents import CausalLMPolicy, Episode, PolicyConfig, Trajectory
 from agents.policies.transformers import shared_prompt_cache
 from agents.policies.transformers.kv_cache import CacheKind, RowCache, can_group
 from agents.policies.transformers.shared_prompt_cache import GroupLayout
+from tests.agents.architectures import model_of
 from tests.agents.rounding import FLOAT64, assert_equal_stored
-from tests.agents.test_policy import SMALL, VOCAB, gpt2, llama, mistral, play, qwen2, qwen3, sharpened
+from tests.agents.test_policy import VOCAB, play
 
-MODELS = [qwen2, qwen3, llama, gpt2]
+ARCHITECTURES = ("qwen2", "qwen3", "llama", "gpt2")
 CPU = torch.device("cpu")
 WIDTH = 128
 RULES: dict[str, Any] = {"max_new_tokens": 12, "stop": list(range(0, 256, 9))}  # so that rows end at different times
 EPISODES = [Episode(problem=index // 4, group=index // 4, seed=100 + index) for index in range(20)]
 
 
-def new_policy(make: Any, **settings: Any) -> CausalLMPolicy:
+def new_policy(architecture: str, **settings: Any) -> CausalLMPolicy:
     torch.manual_seed(0)
-    return CausalLMPolicy(sharpened(make()), PolicyConfig(**settings))
+    return CausalLMPolicy(model_of(architecture, VOCAB), PolicyConfig(**settings))
 
 
 def play_by_rows(acting: CausalLMPolicy, num_envs: int) -> list[Trajectory]:
@@ -59,15 +60,15 @@ def play_grouped(acting: CausalLMPolicy, passes: dict[str, int], num_envs: int) 
 
 
 @FLOAT64
-@pytest.mark.parametrize("make", MODELS)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize(("temperature", "num_envs"), [(1.0, 20), (0.7, 20), (1.0, 8)])
 def test_groups_sample_what_rows_sample_and_become_rows_when_others_begin(
-    make: Any, temperature: float, num_envs: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    architecture: str, temperature: float, num_envs: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Prompts of different lengths, and rows that end at different times."""
     monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
-    expected = play_by_rows(new_policy(make, temperature=temperature, shared_prefix=False), num_envs)
-    result = play_grouped(new_policy(make, temperature=temperature), passes, num_envs)
+    expected = play_by_rows(new_policy(architecture, temperature=temperature, shared_prefix=False), num_envs)
+    result = play_grouped(new_policy(architecture, temperature=temperature), passes, num_envs)
     assert len({trajectory.prompt_length for trajectory in expected}) > 1
     assert len({len(trajectory.tokens) - trajectory.prompt_length for trajectory in expected}) > 1
     others_begin = num_envs < len(EPISODES)
@@ -81,8 +82,8 @@ def test_groups_sample_what_rows_sample_and_become_rows_when_others_begin(
 def test_groups_become_rows_to_save_work(columns: int, passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda _, next_columns: next_columns < columns)
     monkeypatch.setattr(shared_prompt_cache, "SPARE_STEPS", 2)  # rooms and masks grow, too
-    expected = play_by_rows(new_policy(llama, shared_prefix=False), len(EPISODES))
-    result = play_grouped(new_policy(llama), passes, len(EPISODES))
+    expected = play_by_rows(new_policy("llama", shared_prefix=False), len(EPISODES))
+    result = play_grouped(new_policy("llama"), passes, len(EPISODES))
     assert min(passes.values()) > 0
     assert_same(result, expected)
 
@@ -90,7 +91,7 @@ def test_groups_become_rows_to_save_work(columns: int, passes: dict[str, int], m
 @FLOAT64
 def test_new_weights_begin_new_groups(passes: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(GroupLayout, "pays", lambda *_: True)
-    acting = new_policy(qwen2)
+    acting = new_policy("qwen2")
     play_grouped(acting, passes, len(EPISODES))
     with torch.no_grad():
         for parameter in acting.model.parameters():
@@ -103,10 +104,10 @@ def test_new_weights_begin_new_groups(passes: dict[str, int], monkeypatch: pytes
 
 def test_who_may_keep_groups() -> None:
     """Windows of attention, caches of another kind, and models that do not take the layout keep rows."""
-    assert not new_policy(mistral)._lm.groups_rows
-    assert not new_policy(qwen2, shared_prefix=False)._lm.groups_rows
-    assert not can_group(new_policy(qwen2).model, CacheKind.SELECTED)
-    policy = new_policy(qwen2)
+    assert not new_policy("mistral")._lm.groups_rows
+    assert not new_policy("qwen2", shared_prefix=False)._lm.groups_rows
+    assert not can_group(new_policy("qwen2").model, CacheKind.SELECTED)
+    policy = new_policy("qwen2")
     forward = policy.model.forward
 
     def deaf(*args: Any, position_ids: Any = None, group_layout: Any = None, **kwargs: Any) -> Any:
@@ -118,7 +119,7 @@ def test_who_may_keep_groups() -> None:
 
 
 def test_single_completions_keep_rows(passes: dict[str, int]) -> None:
-    acting = CausalLMPolicy(sharpened(tiny_model(VOCAB, **SMALL)))
+    acting = new_policy("qwen2")
     play(acting, 3, [Episode(problem, problem, seed=problem) for problem in range(3)])
     assert passes["groups"] == 0
     assert passes["rows"] > 0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,7 +11,8 @@ from torch import Tensor, nn
 from agents.policies.transformers import kv_cache
 from agents.policies.transformers.kv_cache import CacheKind, Grouping, RowCache
 from agents.policies.transformers.language_model import HalfCopy
-from tests.agents.test_policy import gpt2, llama, qwen2, qwen3
+from tests.agents.architectures import model_of
+from tests.agents.test_policy import VOCAB
 
 
 def logits_of(module: Any) -> list[Tensor]:
@@ -23,9 +23,9 @@ def logits_of(module: Any) -> list[Tensor]:
         return [first, *(cache.append(torch.arange(3) + step) for step in range(5))]
 
 
-@pytest.mark.parametrize("make", [gpt2, llama, qwen2, qwen3])
-def test_a_copy_computes_the_same_bits_before_and_after_an_update(make: Callable[[], Any]) -> None:
-    module = make().eval()
+@pytest.mark.parametrize("architecture", ["gpt2", "llama", "qwen2", "qwen3"])
+def test_a_copy_computes_the_same_bits_before_and_after_an_update(architecture: str) -> None:
+    module = model_of(architecture, VOCAB, scale=1.0)
     half = HalfCopy(module)
     half.update()
     before = logits_of(module)
@@ -49,10 +49,10 @@ def test_a_copy_shares_all_but_matrices() -> None:
     assert module[3].weight.dtype is torch.float32
 
 
-@pytest.mark.parametrize("make", [llama, qwen3])
-def test_keys_in_half_precision_give_the_same_bits(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("architecture", ["llama", "qwen3"])
+def test_keys_in_half_precision_give_the_same_bits(architecture: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where prompts are shared; they are kept in the precision of attention."""
-    module = make().eval()
+    module = model_of(architecture, VOCAB, scale=1.0)
 
     def grouped(precision: torch.dtype) -> list[Tensor]:
         with torch.no_grad(), torch.autocast("cpu", torch.bfloat16):
