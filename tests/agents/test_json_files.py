@@ -98,13 +98,13 @@ ordinary = st.recursive(
 )
 
 
-def same_size(value: object, written: object) -> bool:
+def same_size(value: Any, written: Any) -> bool:
     """Whether no item of a container is lost."""
     if type(value) in (dict, MappingProxyType):
-        return len(value) == len(written) and all(map(same_size, value.values(), written.values()))  # type: ignore
+        return len(value) == len(written) and all(map(same_size, value.values(), written.values()))
     if type(value) in (list, tuple):
-        return len(value) == len(written) and all(map(same_size, value, written))  # type: ignore
-    return type(value) not in (set, frozenset) or len(value) == len(written)  # type: ignore
+        return len(value) == len(written) and all(map(same_size, value, written))
+    return type(value) not in (set, frozenset) or len(value) == len(written)
 
 
 @given(anything)
