@@ -285,3 +285,10 @@ def test_what_is_no_path_is_refused_before_it_is_imported(path):
     with pytest.raises(InvalidArgumentError, match="expected a verifier as module:attribute"):
         verifiers.make(path)
     assert not verifiers.is_attribute_path(path)
+
+
+def test_an_entry_point_to_a_missing_attribute_names_the_attribute(monkeypatch):
+    point = EntryPoint("gone", "verifiers.exact:ExactVerifer", "rlvr_envs.verifiers")
+    monkeypatch.setattr(registry_module, "entry_points", lambda group: [point])
+    with pytest.raises(UnknownNameError, match=r"exact\.py\) 'ExactVerifer'\. Did you mean 'ExactVerifier'"):
+        verifiers.make("gone")
