@@ -18,6 +18,9 @@ LEFT, DOWN, RIGHT, UP = range(4)
 MAZE = exact.world_mdp(Maze().world)
 """States in order: (0, 0), (0, 1), (1, 0) the start, (1, 1)."""
 
+SQUARE = exact.world_mdp(World(2, 2, (0, 0), ((1, 1),), step_reward=-0.01))
+"""States in order: (0, 0) the start, (0, 1), (1, 0)."""
+
 
 def random_mdp(rng: np.random.Generator, states: int = 4, actions: int = 3) -> exact.FiniteMDP:
     transition = rng.dirichlet(np.ones(states + 1), size=(states, actions))[:, :, :-1]  # the last outcome is the end
@@ -31,6 +34,13 @@ def test_optimal_values_of_the_maze_by_hand() -> None:
     np.testing.assert_allclose(values.action[3], [0.9**3 * 10, 0.9**2 * 10, -10.0, 9.0], rtol=1e-14)
     np.testing.assert_array_equal(exact.greedy_policy(values)[[2, 3, 1]].argmax(axis=1), [RIGHT, UP, RIGHT])
     np.testing.assert_array_equal(exact.optimal_values(MAZE).state, [10.0] * 4)
+
+
+def test_values_of_random_moves_in_the_square_by_hand() -> None:
+    """v = -0.01 + v/2 + w/2 and w = -0.01 + w/2 + v/4 + 1/4 give v = 0.92 and w = 0.94."""
+    values = exact.policy_values(SQUARE, exact.uniform_policy(SQUARE))
+    np.testing.assert_allclose(values.state, [0.92, 0.94, 0.94], rtol=1e-13)
+    np.testing.assert_allclose(values.action[1], [0.91, 0.99, 0.93, 0.93], rtol=1e-13)
 
 
 @pytest.mark.parametrize("n", [2, 4, 6])
