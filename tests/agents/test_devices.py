@@ -58,6 +58,7 @@ from tests.agents.agent_cases import (
     timeless,
 )
 from tests.agents.corridor import corridor
+from tests.agents.rounding import FLOAT64
 from tests.agents.trajectories import tiny_policy
 from tests.commands import Command
 from tests.simulated_device import simulated_device
@@ -181,6 +182,7 @@ def test_a_step_from_playing_to_the_weights_is_the_same(case: str) -> None:
     assert_same(*on_both(work), atol=1e-6)
 
 
+@FLOAT64
 @pytest.mark.parametrize("adapter", [False, True])
 def test_weights_reach_an_engine_and_steps_of_its_samples_are_the_same(adapter: bool) -> None:
     if adapter:
