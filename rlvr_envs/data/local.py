@@ -111,7 +111,7 @@ def _read_jsonl(path: Path) -> Iterator[_Read]:
     offset = 0
     with _open(path) as file:
         for number, line in enumerate(file, start=1):
-            if line.strip():
+            if line.removeprefix(codecs.BOM_UTF8).strip():
                 location = f"{path}, line {number}"
                 yield _parse_object(line, location), location, JsonLine(path, offset, len(line), location)
             offset += len(line)

@@ -231,6 +231,7 @@ def test_a_correction_states_a_value_confirms_the_answer_or_takes_it_back(
         ("If $n$ is odd, it would be \\boxed{5}. If $n$ is even, it would be \\boxed{12}.", None),
         ("The answer is 5. Sorry, 12.\n\nLet me know if you have questions.", "12"),
         ("The answer is 5. Oops, I mean 12.", "12"),
+        ("\\boxed{5}\n\nOops, the answer is 12.", "12"),
         ("The answer is 5. Wait, no, it's 12.", "12"),
         ("The answer is 5.\n\nLet me recheck:\n\n1. Ann has 12 - 7 = 5 eggs.\n", "5"),
         ("The answer is 5.\n\nMy apologies for the confusion. The total is 5, not 12.", "5"),

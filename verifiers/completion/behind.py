@@ -14,7 +14,9 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|oops|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
+_LEADS = (
+    rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
+)
 _CORRECTION = re.compile(
     rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b|\s+in\sthe\s(?:\w+\s)?(?:problem|question|options|choices))"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
@@ -135,7 +137,7 @@ def alternative_after(text: str, mark: Mark) -> str:
         return ""
     view = view_of(match.string[match.end() : match.end() + BEFORE])
     offered = view.content(0, end_of_sentence(view.plain, 0, view.formulas()))
-    if offered.count(")") > offered.count("("):
+    if sum(map(offered.count, ")]")) > sum(map(offered.count, "([")):  # `[0, 5)` is an interval
         offered = offered.removesuffix(")")
     units, others = _units(f"{mark.contents[0]} {match['unit']}"), _units(offered)
     return "" if units and re.search("[0-9]", offered) and not others <= units else offered

@@ -17,6 +17,7 @@ from verifiers.completion.mark import EXPLICIT, Form
 from verifiers.completion.marking import TEXT_COMMANDS
 from verifiers.completion.words import THOUGHTS
 from verifiers.errors import InvalidArgumentError, unknown_name
+from verifiers.math.compare.shapes import is_set_like
 from verifiers.math.reading.normalize import normal_text, unwrap
 from verifiers.math.reading.read import tree_or_none
 from verifiers.math.tree import ListOf, Node, Sentence, Words
@@ -129,7 +130,12 @@ class _Mathematics(Kind[str]):
 
     def same(self, first: str, second: str) -> bool:
         """Whether two answers are equal, or the second is the first rounded, in another unit, or with added words."""
-        if self.equal(first, second) or self.equal(first, f"{first} or {second}"):
+        if self.equal(first, second):
+            return True
+        trees = [tree_or_none(text) for text in (first, second)]
+        # One of several values states nothing new, but a part of an interval is another interval.
+        sets = any(tree is not None and is_set_like(tree) for tree in trees)
+        if not sets and self.equal(first, f"{first} or {second}"):
             return True
         leading = _LEADING.match(second)
         return leading is not None and self.equal(first, leading[0])
