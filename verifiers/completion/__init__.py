@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from verifiers.completion.mark import EXPLICIT as EXPLICIT, NOTHING as NOTHING, Form as Form, Mark as Mark
     from verifiers.completion.moves import move_in as move_in
 
-READER = 8
+READER = 9
 """The version of the reader, stored in records of evaluations; it changes whenever the reader finds other answers."""
 
 __getattr__, __dir__, _NAMES = lazy_face(__name__)

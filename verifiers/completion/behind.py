@@ -14,9 +14,7 @@ _LONGEST_VALUE = 60
 _NO_BUT = r"no,(?=[\s$*(\\]{1,6}(?:[-$]?[0-9][^\s]{0,20}|[A-J]\b)\W{0,6}(?:\n|\Z))"
 """Matches `no,` before a value that ends the text or a line."""
 _BETWEEN = r"[\s*_\"'“….,!—–-]{0,10}+"
-_LEADS = (
-    rf"(?:(?:but|however|so|oh|ah|and|now|well|then|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}+"
-)
+_LEADS = rf"(?:(?:but|however|so|oh|ah|and|now|well|then|oops|apologies(?=,)|{words.HESITATIONS.pattern})\b{_BETWEEN}){{0,4}}"
 _CORRECTION = re.compile(
     rf"(?:\A[\s,;]*|^|[.!?:;…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+{_LEADS}(?P<retraction>{words.RETRACTIONS.pattern})(?!\s+to\b|\s+in\sthe\s(?:\w+\s)?(?:problem|question|options|choices))"
     rf"|(?:^|[.!?:;,…)\]}}$*]|[—–-])[\s*_\"'“….]{{0,10}}+(?:(?:but|however|so|oh|and|well)\b{_BETWEEN})?(?P<cue>{words.HESITATIONS.pattern}|{_NO_BUT})",
