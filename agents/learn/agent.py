@@ -27,6 +27,7 @@ from agents.learn.trainer import Trainer
 from agents.learn.updating import Updating
 from agents.learn.verifier_errors import VerifierWatch
 from agents.rollouts.problem_samplers import make_problem_sampler
+from agents.settings.agent import AgentConfig as AgentConfig  # the config of an agent that has none of its own
 from verifiers import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -40,7 +41,6 @@ if TYPE_CHECKING:
     from agents.runs.evaluation_record import EvaluationRecord
     from agents.runs.run import Run
     from agents.runs.steps import Callback
-    from agents.settings.agent import AgentConfig
     from agents.types import Action, Sampler, Trajectory
 
 
