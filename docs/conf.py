@@ -52,6 +52,6 @@ nitpick_ignore_regex = [
     (r"py:class", r"Value|P"),  # type variables
     (r"py:class", r"(\w+\.)?Annotated|FINITE|min|max|WORDS|<.*>"),  # bounds of settings, such as <at least 1>
     # Imported for type checkers alone, so also without their module.
-    (r"py:class", r"Sharding|ShardedModule|Ranks|CarriedGroup|Loss|PreferenceLoss"),
+    (r"py:class", r"Sharding|ShardedModule|Ranks|CarriedGroup|Loss|PreferenceLoss|VectorEnv|Callback"),
     (r"py:class", r"\w+(\.\w+)*\[.*|Literal\['.*"),  # Sphinx cuts Mapping[str, int] and Literal['a', 'b'] at the comma
 ]

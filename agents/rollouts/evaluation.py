@@ -7,7 +7,7 @@ import dataclasses
 import hashlib
 import warnings
 from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from gymnasium.vector import VectorEnv
@@ -29,9 +29,6 @@ from agents.seeding import env_seeds, sample_seeds
 from agents.types import Policy, Trajectory
 from verifiers import InvalidArgumentError, Problem
 
-if TYPE_CHECKING:
-    from agents.rollouts.endpoint import Endpoint
-
 MAX_SAMPLES = 10_000_000
 """Largest number of samples in an evaluation; their scores are held in memory together."""
 _EVALUATION = 2**63
@@ -40,7 +37,7 @@ _EVALUATION = 2**63
 
 def evaluate(
     env: VectorEnv[Any, Any, Any],
-    policy: Policy | Endpoint,
+    policy: Policy | endpoint.Endpoint,
     *,
     problems: int | None = None,
     samples: int = 1,
@@ -202,7 +199,7 @@ def problem_id(given: str, problem: int, seed: int, *, drawn: bool) -> str:
 
 def sampled_rows(
     env: VectorEnv[Any, Any, Any],
-    policy: Policy | Endpoint,
+    policy: Policy | endpoint.Endpoint,
     keys: Sequence[tuple[int, int]],
     seed: int,
     size: tuple[int, int],
@@ -278,7 +275,7 @@ def warn_of_equal_samples(samples: int, *, greedy: bool) -> None:
         )
 
 
-def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | Endpoint) -> dict[str, Any]:
+def _settings(env: VectorEnv[Any, Any, Any], policy: Policy | endpoint.Endpoint) -> dict[str, Any]:
     """The settings that determine the samples, as far as environment and policy report them."""
     names = ("temperature", "top_k", "top_p", "min_p", "precision")
     settings = {name: getattr(policy, name) for name in names if hasattr(policy, name)}
