@@ -23,7 +23,6 @@ from verifiers._models import (
     token_limit,
     wrong_length,
 )
-from verifiers._pooling_server import PoolingServer
 from verifiers._settings import check_arguments
 from verifiers.bounds import Above, AtLeast, HTTPAddress
 from verifiers.completion.cut import without_end_tokens
@@ -117,6 +116,8 @@ class RewardModelVerifier:
             config = loaded.config
             self._scorer = _LocalModel(loaded, batch_size)
         else:
+            from verifiers._pooling_server import PoolingServer
+
             config = load_config(tokenizer if isinstance(tokenizer, str | PathLike) else _name_of(model))
             _check_labels(config, _name(model))
             self._scorer = PoolingServer(

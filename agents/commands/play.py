@@ -30,12 +30,11 @@ from agents.commands.common import (
 )
 from agents.commands.playing.numbers import Chooser, person, play_numbers, top_values
 from agents.commands.playing.person import TextPlayer, TokenPlayer
-from agents.commands.playing.server import play_by_server
 from agents.commands.saved_agents import SavedAgent, check_table_temperature, make_plain, vectorized
 from agents.commands.sections import print_section, verdict_text
 from agents.console.counting import counted
 from agents.policies.transformers.model_files import check_model, model_folder
-from agents.rollouts.endpoint.client import Endpoint
+from agents.rollouts import endpoint
 from agents.rollouts.played_episode import PlayedEpisode, Player, play_episode
 from agents.runs.evaluation_record import Sample, sample_line
 from agents.runs.files.json_files import plain
@@ -131,13 +130,13 @@ class Play:
                 rlvr_envs.environment_class(self.env)
                 check_policy(local, self.env, given, {"split": self.split})
             policy = None if local is None else self._load_policy(local, arguments)
-            endpoint = self._endpoint()
+            server = self._endpoint()
 
             def make(**more: Any) -> rlvr_envs.TaskEnv:
                 cls = rlvr_envs.environment_class(self.env)
-                if endpoint is None:
+                if server is None:
                     return cls(**arguments, **more)
-                return env_for_endpoint(lambda options: cls(**options), endpoint.config, {**own, **more})
+                return env_for_endpoint(lambda options: cls(**options), server.config, {**own, **more})
 
             env = make()
             if policy is not None:
@@ -147,16 +146,16 @@ class Play:
                 env.close()
                 env = make(interaction=other)
             try:
-                return self._play(env, policy or endpoint, console)
+                return self._play(env, policy or server, console)
             finally:
                 env.close()
 
-    def _endpoint(self) -> Endpoint | None:
+    def _endpoint(self) -> endpoint.Endpoint | None:
         """The server that plays; None without --base-url."""
         if self.base_url is None:
             return None
         config = endpoint_config({"base_url": self.base_url, "model": self.model, "concurrency": 1}, self.engine_args)
-        return Endpoint(config, temperature=self.temperature)
+        return endpoint.Endpoint(config, temperature=self.temperature)
 
     def _play_numbers(self, saved: SavedAgent | None, console: Console) -> None:
         """Let a table, a perceptron or a person play an environment whose observations are numbers."""
@@ -245,7 +244,9 @@ class Play:
         assert problem is not None
         facts = f"problem {info['problem_index']}, seed {self.seed}, at most {rules.max_new_tokens} tokens"
         print_section(console, f"{rlvr_envs.environment_id(self.env)}, {problem.id}", facts)
-        if isinstance(policy, Endpoint):
+        if endpoint.is_endpoint(policy):
+            from agents.commands.playing.server import play_by_server
+
             return play_by_server(env.streams, policy, info["problem_index"], self.seed, console)
         print_section(console, "prompt", env.streams.prompt_text(problem))
         player = self._player(env, policy, limited="action_mask" in info, console=console)

@@ -20,13 +20,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from agents.console.counting import counted
-from agents.runs.evaluation import Evaluation, problem_means
-from agents.runs.evaluation_record import sample_clusters
 from agents.runs.files.json_files import JsonLines
 from verifiers import FINITE, AtLeast, DataError, InvalidArgumentError, check_types, statistics
+
+if TYPE_CHECKING:
+    from agents.runs.evaluation import Evaluation
 
 HELD_OUT = "evaluations.jsonl"
 """Name of the file that holds a run's evaluations."""
@@ -178,6 +179,9 @@ class HeldOutHistory:
             self._file.close()
 
     def _score(self, step: int, env: str, result: Evaluation, first: int, confirms: int | None) -> HeldOutScore:
+        from agents.runs.evaluation import problem_means  # here, since options need `StopWhen` alone
+        from agents.runs.evaluation_record import sample_clusters
+
         means, clusters = problem_means(result.rows), sample_clusters(result.rows)
         scores = tuple(means.get(first + index) for index in range(result.problems))
         before = next((one for one in reversed(self._scores) if one.env == env and one.confirms is None), None)

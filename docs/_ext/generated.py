@@ -13,13 +13,11 @@ import dataclasses
 import enum
 import importlib
 import inspect
-import itertools
 import json
 import pprint
 import re
 import sys
 import tempfile
-import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, get_type_hints
@@ -28,6 +26,7 @@ import tyro
 
 import rlvr_envs
 from agents import TABULAR_AGENTS, agent_classes, tabular_classes
+from agents.commands.command_line import option_texts
 from agents.commands.main import COMMANDS as ENTRIES, _load
 from agents.commands.train_options import TrainOptions
 from rlvr_envs import PRESETS, ChatPrompt, tasks
@@ -229,22 +228,8 @@ def _meaning(cls: type, name: str) -> str:
 
 
 def _texts(cls: type) -> dict[str, str]:
-    """What is said of each field of a class and its bases."""
-    return {key: text for base in reversed(cls.__mro__[:-1]) for key, text in field_docstrings(base).items()}
-
-
-def field_docstrings(cls: type) -> dict[str, str]:
-    """The text below each field of a class, in one line, fit for a cell of a table."""
-    body = ast.parse(textwrap.dedent(inspect.getsource(cls))).body[0].body  # type: ignore[attr-defined]
-    docstrings = {}
-    for statement, after in itertools.pairwise(body):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(after, ast.Expr)
-            and isinstance(after.value, ast.Constant)
-        ):
-            docstrings[statement.target.id] = " ".join(str(after.value.value).split()).replace("|", "\\|")  # type: ignore[union-attr]
-    return docstrings
+    """What is said of each field of a class and its bases, in one line, fit for a cell of a table."""
+    return {name: " ".join(text.split()).replace("|", "\\|") for name, text in option_texts(cls).items()}
 
 
 def _default(field: dataclasses.Field[Any]) -> str:
