@@ -149,6 +149,7 @@ def test_a_run_killed_between_the_first_evaluation_and_its_checkpoint_begins_aga
         resumed_is_whole(tmp_path, equal, equal(), SystemExit, None)
     with Run(tmp_path / "cut", {}, loggers=(), resume=True) as run:
         assert run.best_checkpoint() == run.checkpoint_folder(0)
+        assert (run.held_out.best_step, run.held_out.best_steps) == (0, 4)  # all are equal
         steps = [row["step"] for row in run.rows() if "reward" not in row]
     assert steps == [0, 2, 4, 6, 6]  # the last one confirms the best
 
