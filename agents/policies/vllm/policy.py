@@ -81,13 +81,7 @@ class VLLMPolicy:
         self.stop_tokens = tuple(int(token) for token in stop_tokens)
         self.max_new_tokens = max_new_tokens
         self.legal_tokens = legal_tokens
-        if legal_tokens is not None and legal_tokens.shape != (policy.vocab_size,):
-            raise InvalidArgumentError(
-                f"legal_tokens must have one entry for each of the policy's {policy.vocab_size} tokens, got shape "
-                f"{legal_tokens.shape}"
-            )
-        if any(not 0 <= token < policy.vocab_size for token in self.stop_tokens):
-            raise InvalidArgumentError(f"stop tokens must be below {policy.vocab_size}, got {self.stop_tokens}")
+        _check_tokens(policy.vocab_size, self.stop_tokens, legal_tokens)
         self._limits = self._token_limits()
         if self.config.engine_args.get("return_sampling_mask", self._sampling().leaves_out):
             self._limits["mask_bound"] = self._model_tokens()
@@ -348,6 +342,15 @@ class VLLMPolicy:
         differences = self._weights.probe(self.learner, self.engines.living)
         self.engines.require_living()
         return max(differences)
+
+
+def _check_tokens(vocab_size: int, stop_tokens: tuple[int, ...], legal_tokens: NDArray[np.int8] | None) -> None:
+    if legal_tokens is not None and legal_tokens.shape != (vocab_size,):
+        raise InvalidArgumentError(
+            f"legal_tokens must have one entry for each of the policy's {vocab_size} tokens, got shape {legal_tokens.shape}"
+        )
+    if any(not 0 <= token < vocab_size for token in stop_tokens):
+        raise InvalidArgumentError(f"stop tokens must be below {vocab_size}, got {stop_tokens}")
 
 
 def _checked_temperature(temperature: float) -> float:
