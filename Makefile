@@ -80,9 +80,9 @@ test-kernels: setup
 # (learning curves, benchmarks, runs that are killed) or runs none of its models (formulas, tables, options of commands).
 test-older: setup .cache/older/.installed
 	PYTHONPATH=.cache/older $(BIN)/pytest tests/agents --override-ini 'addopts=' -m 'not long' $(PARALLEL) \
-		$(foreach name,learning_curves worlds court gradient_lab benchmarks benchmark_commands command_errors help \
-			resume run evaluation_record bench results custom_policy endpoint plots show terminal secrets json_files data_stats \
-			advantages losses kl importance numpy_reference sampling bandits tabular tabular_control dqn, \
+		$(foreach name,learning_curves worlds court gradient_lab benchmark_commands command_errors help \
+			run evaluation_record bench results custom_policy endpoint plots show secrets json_files data_stats \
+			advantages losses numpy_reference sampling bandits tabular dqn, \
 			--ignore tests/agents/test_$(name).py)
 
 # Each of these is a folder of tests with an environment of its own, both of that name.
