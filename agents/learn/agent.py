@@ -248,7 +248,7 @@ class Agent(Algorithm):
         record: EvaluationRecord | None = None,
     ) -> Evaluation:
         """Evaluate the policy on the first problems of an environment's data set; see `evaluate`."""
-        from agents.rollouts.evaluation import evaluate  # here, since it loads the client of endpoints
+        from agents.rollouts.evaluation import evaluate  # here, since training does without it
 
         policy = self.sampler.at_temperature(0.0) if greedy else self.sampler
         with self.source.paused(), self.sampler.sampling():

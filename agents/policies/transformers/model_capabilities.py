@@ -1,4 +1,4 @@
-"""What a `transformers` model can do, apart from its cache, determined by trials on a few tokens."""
+"""Capabilities of a `transformers` model apart from its cache, determined by trials on a few tokens."""
 
 from __future__ import annotations
 
